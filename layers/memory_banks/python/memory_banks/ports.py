@@ -400,9 +400,7 @@ class Index(Protocol):
         """Remove every chunk of these entries, and every window that has one of them as a member."""
         ...
 
-    def delete_partition(
-        self, name: str, bank: str, generation: int, partition: str | None, through: str | None = None
-    ) -> None:
+    def delete_partition(self, name: str, bank: str, generation: int, partition: str | None, through: str | None = None) -> None:
         """Remove a generation's documents: of one partition (only with ULID at or below `through`, if given), or all of it."""
         ...
 

@@ -37,12 +37,8 @@ class Settings(BaseModel):
     embedded_index_path: str | None = Field(None, description="SQLite file of the embedded index")
 
     embedding_model: str = Field("bedrock/amazon.titan-embed-text-v2:0", description="provider/model of new banks")
-    embedding_dimensions: int | None = Field(
-        None, ge=1, description="Its size, where the provider does not tell (openai/…)"
-    )
-    chat_model: str = Field(
-        "bedrock/amazon.nova-lite-v1:0", description="provider/model; `embedded/extractive` needs no account"
-    )
+    embedding_dimensions: int | None = Field(None, ge=1, description="Its size, where the provider does not tell (openai/…)")
+    chat_model: str = Field("bedrock/amazon.nova-lite-v1:0", description="provider/model; `embedded/extractive` needs no account")
     chat_window: int = Field(100_000, ge=1_000, description="Input tokens the chat model takes")
     openai_base_url: str | None = Field(None, description="OpenAI-compatible endpoint for openai/… models")
     openai_api_key: str | None = None
