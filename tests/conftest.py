@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+
 from tests.doubles.clock import ManualClock
 
 if TYPE_CHECKING:
