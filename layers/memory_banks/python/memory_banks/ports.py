@@ -478,6 +478,15 @@ class ChatModel(Protocol):
 class Embedders(Protocol):
     """Gives the embedder of a bank's model and size, built once a process."""
 
+    @property
+    def default(self) -> str:
+        """The embedding model of new banks, `provider/model-name`."""
+        ...
+
+    def sizes(self, model: str) -> tuple[int, ...]:
+        """The dimensions a model can give, smallest first; without loading it. Raises `ModelError` for an unknown model."""
+        ...
+
     def __call__(self, model: str, dimensions: int) -> Embedder: ...
 
 
