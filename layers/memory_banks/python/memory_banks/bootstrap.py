@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .clock import SystemClock
-from .ports import Chance, ChatModel, Clock, Embedders, Index, Metrics, Ports, Queue, Table
+from .ports import Blobs, Chance, ChatModel, Clock, Embedders, Index, Metrics, Ports, Queue, Table
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ class Wiring:
         from .adapters.sqs import SqsQueue
 
         return SqsQueue(self._client("sqs"), self.settings.compaction_queue_url)
+
+    @cached_property
+    def blobs(self) -> Blobs:
+        from .adapters.s3 import S3Blobs
+
+        return S3Blobs(self._client("s3"), self.settings.bucket)
 
     @cached_property
     def index(self) -> Index:

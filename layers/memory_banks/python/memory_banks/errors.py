@@ -78,7 +78,7 @@ class Invalid(MemoryBanksError):
 
 
 class DatabaseUnavailable(MemoryBanksError):
-    """DynamoDB can't be reached or stays contended (503 with Retry-After). `details["written"]` counts a batch's committed entries."""
+    """DynamoDB can't be reached or stays contended (503 with Retry-After). `details["written"]`: entries committed before."""
 
     status, code = 503, "database_unavailable"
 

@@ -227,11 +227,23 @@ class QueueUnavailable(Exception):
 
 
 class Blobs(Protocol):
-    """Named byte strings too large for an item."""
+    """Named byte strings too large for an item. Every method may raise `BlobsUnavailable`."""
 
-    def put(self, name: str, body: bytes, content_type: str = "application/octet-stream") -> None: ...
-    def get(self, name: str) -> bytes | None: ...
-    def delete(self, names: Sequence[str]) -> None: ...
+    def put(self, name: str, body: bytes, content_type: str = "application/octet-stream") -> None:
+        """Store, replacing what is there."""
+        ...
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes, or None when there are none of that name."""
+        ...
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Remove; absent ones are no error."""
+        ...
+
+
+class BlobsUnavailable(Exception):
+    """The bucket can't be reached or refused."""
 
 
 # --------------------------------------------------------------------------------------------------------------------
