@@ -413,7 +413,10 @@ class Index(Protocol):
         ...
 
     def delete_partition(self, name: str, bank: str, generation: int, partition: str | None, through: str | None = None) -> None:
-        """Remove a generation's documents: of one partition (only with ULID at or below `through`, if given), or all of it."""
+        """Remove a generation's documents: of one partition, or all of it.
+
+        `through`, a ULID, keeps all that sorts after it; the summary *at* it sorts after it and stays.
+        """
         ...
 
     def scan(self, name: str, bank: str, generation: int, partition: str | None = None) -> Iterator[Indexed]:
@@ -439,6 +442,18 @@ class ModelError(Exception):
 
 class ModelUnavailable(ModelError):
     """The model can't be reached, throttles, or timed out: a pause, not the text's fault."""
+
+
+class UnknownModel(ModelError):
+    """No provider has such a model, or it can't give that size: a mistake in a request or a setting. Says what is allowed."""
+
+
+class AnswerCut(ModelError):
+    """The model was stopped at `max_tokens` in the middle of its answer; `text` is what there is of it."""
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message)
+        self.text = text
 
 
 class Embedder(Protocol):
@@ -496,7 +511,7 @@ class Embedders(Protocol):
         ...
 
     def sizes(self, model: str) -> tuple[int, ...]:
-        """The dimensions a model can give, smallest first; without loading it. Raises `ModelError` for an unknown model."""
+        """The dimensions a model can give, smallest first; without loading it. Raises `UnknownModel`."""
         ...
 
     def __call__(self, model: str, dimensions: int) -> Embedder: ...

@@ -1,0 +1,1 @@
+"""Stand-ins for cloud services that need no account and no network: index, embedder, summariser."""
