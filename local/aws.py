@@ -1,0 +1,24 @@
+"""Clients of the emulator, with credentials that open nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+
+
+def client(service: str, endpoint: str) -> Any:
+    """The boto3 client of a service at an emulator's endpoint. Never the user's own credentials or region."""
+    import boto3
+    from botocore.config import Config
+
+    config = Config(connect_timeout=2, read_timeout=60, retries={"mode": "standard", "max_attempts": 2}, max_pool_connections=32)
+    return boto3.client(  # type: ignore[call-overload]
+        service,
+        endpoint_url=endpoint,
+        region_name=REGION,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=config,
+    )

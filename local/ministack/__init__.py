@@ -1,0 +1,1 @@
+"""The AWS emulator's installation and process."""

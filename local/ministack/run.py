@@ -1,0 +1,26 @@
+"""Runs ministack, in its own environment, and dies with the process that started it.
+
+The parent holds the other end of standard input and never writes: when it is gone, however it went, reading ends. (Linux's
+parent-death signal would do the same only there, and fires too early when a thread of the parent was the starter.)
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+
+from ministack.app import main  # type: ignore[import-not-found]
+
+
+def die_with_parent() -> None:
+    """Wait for the end of standard input, then end this process and the Lambda processes of its session."""
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=die_with_parent, daemon=True).start()
+    main()

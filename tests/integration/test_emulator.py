@@ -1,0 +1,89 @@
+"""The emulator process: what it holds, who may reach it, and that it never outlives its starter."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from local.emulator import Emulator, EmulatorFailed
+
+pytestmark = pytest.mark.emulator
+
+STARTER = """
+import sys, time
+from local.emulator import Emulator
+emulator = Emulator()
+emulator.ready()
+print(emulator.process.pid, emulator.port, flush=True)
+time.sleep(600)
+"""
+
+
+def test_holds_the_table_with_its_indexes_the_queues_and_the_bucket(emulator: Emulator) -> None:
+    made = emulator.create("test-resources")
+
+    table = emulator.client("dynamodb").describe_table(TableName=made.table)["Table"]
+    assert {index["IndexName"]: index["Projection"]["ProjectionType"] for index in table["GlobalSecondaryIndexes"]} == {
+        "due": "KEYS_ONLY",
+        "age": "KEYS_ONLY",
+    }
+    sqs = emulator.client("sqs")
+    for url, visibility in ((made.ingestion_queue_url, "60"), (made.compaction_queue_url, "900")):
+        attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        assert attributes["VisibilityTimeout"] == visibility
+        assert "-dead" in attributes["RedrivePolicy"]
+    assert made.bucket in [bucket["Name"] for bucket in emulator.client("s3").list_buckets()["Buckets"]]
+
+
+def test_listens_on_the_loopback_address_alone(emulator: Emulator) -> None:
+    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"]
+    of_port = [address for address in listening if int(address.split(":")[1], 16) == emulator.port]
+
+    assert of_port == [f"0100007F:{emulator.port:04X}"]
+
+
+def test_dies_with_its_starter_even_when_that_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout
+        pid, port = map(int, starter.stdout.readline().split())
+        assert urllib.request.urlopen(f"http://127.0.0.1:{port}/_ministack/health").status == 200
+        starter.kill()
+
+    deadline = time.monotonic() + 10
+    while _alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _alive(pid)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_says_what_it_printed_when_it_does_not_come_up(tmp_path: Path) -> None:
+    emulator = Emulator(log=tmp_path / "log", environment={"GATEWAY_PORT": "not-a-port"})
+
+    with pytest.raises(EmulatorFailed, match="not-a-port"):
+        emulator.ready()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A killed process that nobody has waited for still has its number.
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]
+
+
+def test_stop_leaves_nothing_behind() -> None:
+    with Emulator.started() as emulator:
+        pid = emulator.process.pid
+
+    assert not _alive(pid)
+    assert emulator.process.returncode == -signal.SIGKILL
