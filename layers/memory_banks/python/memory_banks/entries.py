@@ -146,6 +146,7 @@ def to_item(entry: Entry, pk: str) -> Item:
         "version": entry.version,
         "indexed_version": entry.indexed_version,
         "chunks": entry.chunks,
+        "tokens": entry.tokens,
     }
     if entry.speaker is not None:
         item["speaker"] = entry.speaker

@@ -1,0 +1,452 @@
+"""Writing entries: durable before the caller is answered, in exact order, counted once, each id used once.
+
+One strong batch read (bank, head, shard, and what makes the request unique), then one transaction for up to 100 actions:
+the entries, and the shard's counters and floor on condition that every new id is above the floor. Dying before the
+transaction commits leaves nothing; dying after it leaves a written entry whose ingestion the sweep starts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from . import bank as banks
+from . import chunking, entries, ids, partitions
+from .bank import Bank
+from .entries import Entry, NewEntry
+from .errors import Conflict, DatabaseUnavailable, Invalid, NotFound
+from .marking import due
+from .partitions import Head
+from .ports import (
+    Action,
+    ConditionFailed,
+    Contended,
+    Either,
+    Is,
+    Item,
+    Key,
+    Ports,
+    Put,
+    QueueUnavailable,
+    TableUnavailable,
+    Update,
+)
+from .retrying import FIRST_PAUSE, LONGEST_PAUSE
+
+MAX_ACTIONS = 100
+MAX_BYTES = 3_500_000
+"""Of one transaction: DynamoDB takes 4 MB; the rest is for attribute names and encoding."""
+
+UNINDEXED_DUE = 300_000
+"""After how many ms the sweep looks at an entry that ingest has not confirmed."""
+
+IDEMPOTENCY_SECONDS = 86_400
+
+
+class Written(NamedTuple):
+    """One entry of a write's answer; `existing` when the same id was there before."""
+
+    entry: Entry
+    existing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """An Idempotency-Key and the SHA-256 of the body it came with. It holds for 24 hours within the bank."""
+
+    key: str
+    body_sha256: str
+
+
+class _Planned(NamedTuple):
+    """An entry of the request that is still to be written."""
+
+    position: int
+    new: NewEntry
+    partition: str
+
+
+@dataclass
+class _Progress:
+    """What is known of the request's entries: by position, those that are in the table."""
+
+    done: dict[int, Written]
+    committed: int = 0
+
+
+def write(
+    ports: Ports,
+    account: str,
+    bank_id: str,
+    new: Sequence[NewEntry],
+    *,
+    idempotency: Idempotency | None = None,
+    deadline: int,
+) -> list[Written]:
+    """Write entries, answered in their order. They must be valid but for what depends on the bank (speaker, key).
+
+    Raises `NotFound` for the bank, `Invalid` (speaker, key, a key reused with another body), `Conflict` for a caller-given
+    id that has other content, and `DatabaseUnavailable` with `written`, the number of entries that were committed before.
+    """
+    progress = _Progress({})
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return _attempt(ports, account, bank_id, new, idempotency, progress)
+        except (Contended, ConditionFailed) as error:
+            wait = ports.chance.random() * pause
+            pause = min(pause * 2, LONGEST_PAUSE)
+            if ports.clock.now() + wait * 1000 >= deadline:
+                raise DatabaseUnavailable("the table stayed contended, try again", written=progress.committed) from error
+            ports.clock.sleep(wait)
+        except TableUnavailable as error:
+            raise DatabaseUnavailable("the table can't be reached", written=progress.committed) from error
+
+
+def _attempt(
+    ports: Ports,
+    account: str,
+    bank_id: str,
+    new: Sequence[NewEntry],
+    idempotency: Idempotency | None,
+    progress: _Progress,
+) -> list[Written]:
+    """One try: read, then commit transaction after transaction. Whatever got in the way, the next try reads again."""
+    state = _State.read(ports, account, bank_id, new, idempotency)
+    bank = state.bank
+    check_speakers(bank, new)
+    _recall(state, new, idempotency, progress)
+    planned = [
+        _Planned(position, one, partitions_of(bank, one)) for position, one in enumerate(new) if position not in progress.done
+    ]
+    planned = [one for one in planned if not _is_known(state, one, new, progress)]
+    if not planned:
+        return [progress.done[position] for position in range(len(new))]
+    if bank.source_connection_id is None:
+        ports.table.write(_provision_source(ports, bank))
+    for transaction in _transactions(ports, state, planned, idempotency, progress):
+        _commit(ports, transaction)
+        for position, entry in transaction.entries:
+            progress.done[position] = Written(entry, existing=False)
+        progress.committed += len(transaction.entries)
+        announce(ports, bank, [entry for _, entry in transaction.entries])
+    return [_answer(progress, new, position) for position in range(len(new))]
+
+
+def _answer(progress: _Progress, new: Sequence[NewEntry], position: int) -> Written:
+    """The entry at a position; one whose id stands earlier in the same request is that one."""
+    if position in progress.done:
+        return progress.done[position]
+    first = next(other for other, one in enumerate(new) if one.id == new[position].id)
+    return Written(progress.done[first].entry, existing=True)
+
+
+def partitions_of(bank: Bank, new: NewEntry) -> str:
+    """The partition an entry goes to."""
+    return ids.partition_of(bank.id, new.key)
+
+
+def check_speakers(bank: Bank, new: Sequence[NewEntry]) -> None:
+    """Raises `Invalid` where an entry does not fit the bank's type."""
+    for position, one in enumerate(new):
+        loc: tuple[str | int, ...] = ("body",) if len(new) == 1 else ("body", "entries", position)
+        if bank.conversation:
+            if one.speaker is None:
+                raise Invalid(
+                    (*loc, "speaker"), "required in a conversation bank: who said it (user, assistant, a name)", "missing"
+                )
+            if not one.key:
+                raise Invalid((*loc, "key"), "required in a conversation bank: which conversation it belongs to", "missing")
+        elif one.speaker is not None:
+            raise Invalid((*loc, "speaker"), "a general bank has no speakers; leave it out", "extra_forbidden")
+
+
+@dataclass
+class _State:
+    """What one strong batch read tells."""
+
+    bank: Bank
+    heads: dict[str, Head | None]
+    shards: dict[str, tuple[int, Item | None]]
+    """By partition: the shard this write goes to."""
+    pointers: dict[str, Item]
+    request: Item | None
+
+    @classmethod
+    def read(cls, ports: Ports, account: str, bank_id: str, new: Sequence[NewEntry], idempotency: Idempotency | None) -> _State:
+        bank_key = banks.key_of(account, bank_id)
+        guess = ports.chance.randrange(partitions.MAX_SHARDS)
+        # The generation is part of every key, and only the bank's record tells it: a second read only after a deletion.
+        generation = _generations.get(bank_id, 1)
+        while True:
+            stand_in = _stand_in(account, bank_id, generation)
+            names = list(dict.fromkeys(partitions_of(stand_in, one) for one in new))
+            callers = list(dict.fromkeys(one.id for one in new if one.id is not None))
+            request_keys = [request_key(stand_in, idempotency)] if idempotency else []
+            wanted: list[Key] = [bank_key, *request_keys]
+            wanted += [partitions.head_key(stand_in, name) for name in names]
+            wanted += [partitions.shard_key(stand_in, name, shard) for name in names for shard in sorted({0, guess})]
+            wanted += [partitions.pointer_key(stand_in, caller) for caller in callers]
+            found = {key: item for key, item in zip(wanted, ports.table.read(wanted), strict=True) if item is not None}
+            if bank_key not in found or found[bank_key].get("deleted"):
+                raise NotFound("no such memory bank")
+            bank = banks.from_item(found[bank_key])
+            if bank.generation == generation:
+                break
+            generation = _remember_generation(bank)
+        heads_found = {}
+        shards = {}
+        for name in names:
+            item = found.get(partitions.head_key(bank, name))
+            head = partitions.head_from(item) if item else None
+            shard = guess if guess < (head.shards if head else banks.SHARDS[bank.type]) else 0
+            heads_found[name] = head
+            shards[name] = (shard, found.get(partitions.shard_key(bank, name, shard)))
+        pointers = {caller: found[key] for caller in callers if (key := partitions.pointer_key(bank, caller)) in found}
+        request = found.get(request_keys[0]) if request_keys else None
+        if request and request["ttl"] <= ports.clock.now() // 1000:
+            request = None
+        return cls(bank, heads_found, shards, pointers, request)
+
+
+_generations: dict[str, int] = {}
+"""Generations above 1 that this process has seen; only a hint that saves a second read."""
+
+
+def _remember_generation(bank: Bank) -> int:
+    if len(_generations) > 10_000:
+        _generations.clear()
+    _generations[bank.id] = bank.generation
+    return bank.generation
+
+
+def _stand_in(account: str, bank_id: str, generation: int) -> Bank:
+    """A bank that is only good for naming keys."""
+    return Bank(
+        account=account,
+        id=bank_id,
+        name="",
+        type="general",
+        mode="custom",
+        created_at=0,
+        updated_at=0,
+        embedding_model="",
+        dimensions=0,
+        chunk_size=0,
+        chunk_overlap=0,
+        secret="",
+        generation=generation,
+    )
+
+
+def request_key(bank: Bank, idempotency: Idempotency) -> Key:
+    """Where the record of an Idempotency-Key is."""
+    return Key(f"R#{bank.id}#{bank.generation}#{idempotency.key}", "request")
+
+
+def _recall(state: _State, new: Sequence[NewEntry], idempotency: Idempotency | None, progress: _Progress) -> None:
+    """What an earlier try of the same request has written, from its record."""
+    if idempotency is None or state.request is None:
+        return
+    if state.request["body_sha256"] != idempotency.body_sha256:
+        raise Invalid(("header", "Idempotency-Key"), "was used with another body in the last 24 hours", "idempotency_key_reused")
+    for position, sort in state.request["written"].items():
+        new_entry = new[int(position)]
+        progress.done[int(position)] = Written(_entry(state.bank, new_entry, partitions_of(state.bank, new_entry), sort), False)
+
+
+def _is_known(state: _State, one: _Planned, new: Sequence[NewEntry], progress: _Progress) -> bool:
+    """Whether the caller's id of this entry is in the table, or earlier in the request, with the same content."""
+    if one.new.id is None:
+        return False
+    pointer = state.pointers.get(one.new.id)
+    if pointer is not None:
+        _same(one, pointer["sha256"], len(new))
+        entry = _entry(state.bank, one.new, pointer["partition"], pointer["sort"])
+        progress.done[one.position] = Written(entry, existing=True)
+        return True
+    first = next(position for position, other in enumerate(new) if other.id == one.new.id)
+    if first < one.position:
+        _same(one, new[first].sha256, len(new))
+        return True
+    return False
+
+
+def _same(one: _Planned, sha256: str, count: int) -> None:
+    if one.new.sha256 != sha256:
+        where = f"entries[{one.position}].id" if count > 1 else "id"
+        raise Conflict(f"{where}: {one.new.id} is in this bank with other content", code="id_conflict")
+
+
+def _provision_source(ports: Ports, bank: Bank) -> Update:
+    """The next write after a source deletion gives the bank a new source."""
+    import uuid
+
+    fresh = str(uuid.UUID(int=ports.chance.getrandbits(128), version=4))
+    key = banks.key_of(bank.account, bank.id)
+    return Update(key, set={"source_connection_id": fresh}, when=(Is("source_connection_id", "missing"), Is("pk", "exists")))
+
+
+@dataclass
+class _Transaction:
+    actions: list[Action]
+    entries: list[tuple[int, Entry]]
+    witness: Key
+    """An entry of the transaction: it is in the table exactly when the transaction committed."""
+
+
+def _transactions(
+    ports: Ports, state: _State, planned: Sequence[_Planned], idempotency: Idempotency | None, progress: _Progress
+) -> Iterator[_Transaction]:
+    """The transactions that write these entries, each made just before it is committed (the floor of the last counts)."""
+    bank = state.bank
+    floors = {name: (item or {}).get("floor", ids.LOWEST) for name, (_, item) in state.shards.items()}
+    known_heads = {name for name, head in state.heads.items() if head}
+    recorded = state.request is not None
+    queue = sorted(planned, key=lambda one: (list(state.heads).index(one.partition), one.position))
+    while queue:
+        taken: list[_Planned] = []
+        actions = size = 0
+        for one in queue:
+            opens = one.partition not in {other.partition for other in taken}
+            cost = 1 + (one.new.id is not None) + opens * (1 + (one.partition not in known_heads))
+            weight = _weight(one.new)
+            if taken and (actions + cost + (idempotency is not None) > MAX_ACTIONS or size + weight > MAX_BYTES):
+                break
+            taken.append(one)
+            actions += cost
+            size += weight
+        queue = queue[len(taken) :]
+        yield _transaction(ports, bank, state, taken, floors, known_heads, idempotency, recorded, progress)
+        known_heads |= {one.partition for one in taken}
+        recorded = True
+
+
+def _weight(new: NewEntry) -> int:
+    """About how many bytes an entry takes in a transaction."""
+    return len(new.content.encode()) + len(json.dumps(new.metadata).encode()) + 3_000
+
+
+def _transaction(
+    ports: Ports,
+    bank: Bank,
+    state: _State,
+    taken: Sequence[_Planned],
+    floors: dict[str, str],
+    known_heads: set[str],
+    idempotency: Idempotency | None,
+    recorded: bool,
+    progress: _Progress,
+) -> _Transaction:
+    now = ports.clock.now()
+    actions: list[Action] = []
+    made: list[tuple[int, Entry]] = []
+    for name in dict.fromkeys(one.partition for one in taken):
+        mine = [one for one in taken if one.partition == name]
+        fresh = ids.ulids(now, floors[name], len(mine), ports.chance)
+        here = [_entry(bank, one.new, name, ulid) for one, ulid in zip(mine, fresh, strict=True)]
+        made += [(one.position, entry) for one, entry in zip(mine, here, strict=True)]
+        if name not in known_heads:
+            actions.append(Put(partitions.new_head(bank, name, mine[0].new.key), (Is("pk", "missing"),)))
+        actions.append(_raise_shard(bank, name, state.shards[name][0], here))
+        floors[name] = fresh[-1]
+        for one, entry in zip(mine, here, strict=True):
+            actions += _put_entry(bank, entry, one.new, now)
+    if idempotency is not None:
+        written = {str(position): entry.sort for position, entry in made}
+        before = {str(position): one.entry.sort for position, one in progress.done.items() if not one.existing}
+        actions.append(_record(bank, idempotency, before | written, len(before), recorded, now))
+    first = made[0][1]
+    return _Transaction(actions, made, partitions.entry_key(bank, first.partition, first.sort))
+
+
+def _raise_shard(bank: Bank, partition: str, shard: int, here: Sequence[Entry]) -> Update:
+    """Counters and floor of a shard, on condition that nothing took an id at or above the first new one meanwhile."""
+    return Update(
+        partitions.shard_key(bank, partition, shard),
+        set={"floor": here[-1].ulid, "last_at": here[-1].created_at},
+        add={
+            "entries": len(here),
+            "tokens": sum(entry.tokens for entry in here),
+            "chunks": sum(entry.chunks for entry in here),
+        },
+        when=(Either((Is("floor", "missing"), Is("floor", "<", here[0].ulid))),),
+    )
+
+
+def _put_entry(bank: Bank, entry: Entry, new: NewEntry, now: int) -> list[Action]:
+    pk = partitions.partition_pk(bank, entry.partition)
+    item = entries.to_item(entry, pk) | due(entry.internal_id, now + UNINDEXED_DUE) | {"account": bank.account}
+    item |= partitions.age_attributes(bank, entry.partition, entry.ulid)
+    actions: list[Action] = [Put(item, (Is("pk", "missing"),))]
+    if new.id is not None:
+        at = partitions.pointer_key(bank, new.id)
+        pointer: Item = {"pk": at.pk, "sk": at.sk, "partition": entry.partition, "sort": entry.sort, "sha256": new.sha256}
+        pointer |= partitions.age_attributes(bank, entry.partition, entry.ulid)
+        actions.append(Put(pointer, (Is("pk", "missing"),)))
+    return actions
+
+
+def _record(bank: Bank, idempotency: Idempotency, written: Mapping[str, str], before: int, recorded: bool, now: int) -> Action:
+    """The request's record: which positions are written under which ids. Another try in between fails its condition."""
+    key = request_key(bank, idempotency)
+    values: dict[str, Any] = {
+        "body_sha256": idempotency.body_sha256,
+        "written": dict(written),
+        "count": len(written),
+        "ttl": now // 1000 + IDEMPOTENCY_SECONDS,
+    }
+    if recorded:
+        return Update(key, set=values, when=(Is("count", "=", before),))
+    # An expired record stays until DynamoDB's own sweep takes it, up to two days later.
+    return Put({"pk": key.pk, "sk": key.sk} | values, (Either((Is("pk", "missing"), Is("ttl", "<=", now // 1000))),))
+
+
+def _entry(bank: Bank, new: NewEntry, partition: str, sort: str) -> Entry:
+    occurred = new.occurred_at if new.occurred_at is not None else ids.milliseconds_of(sort)
+    return Entry(
+        sort=sort,
+        partition=partition,
+        key=new.key,
+        content=new.content,
+        speaker=new.speaker,
+        tags=tuple(new.tags),
+        metadata=new.metadata,
+        occurred_at=occurred,
+        caller_id=new.id,
+        chunks=len(chunking.spans(new.content, bank.chunk_size, bank.chunk_overlap)),
+    )
+
+
+def _commit(ports: Ports, transaction: _Transaction) -> None:
+    """Commit; when the answer was lost, look whether it took effect."""
+    try:
+        ports.table.transact(transaction.actions)
+    except TableUnavailable:
+        if ports.table.read([transaction.witness])[0] is None:
+            raise
+
+
+def announce(ports: Ports, bank: Bank, written: Sequence[Entry]) -> None:
+    """Tell ingest, one message a partition. A queue that does not answer costs time, no memory: the sweep finds the entries."""
+    messages = []
+    for partition in dict.fromkeys(entry.partition for entry in written):
+        sorts = [entry.sort for entry in written if entry.partition == partition]
+        messages.append(message_of(bank, partition, sorts))
+    try:
+        ports.ingestion.send(messages)
+    except QueueUnavailable:
+        ports.metrics.count("IngestionMessagesLost", len(messages))
+
+
+def message_of(bank: Bank, partition: str, sorts: Sequence[str]) -> dict[str, Any]:
+    """The message that makes ingest index these entries."""
+    return {
+        "account": bank.account,
+        "bank": bank.id,
+        "generation": bank.generation,
+        "partition": partition,
+        "entries": list(sorts),
+    }
