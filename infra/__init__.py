@@ -1,0 +1,1 @@
+"""The CDK application: one construct a file, put together by `stack`."""

@@ -1,0 +1,51 @@
+"""The stack: makes every part, then says who may use what."""
+
+from __future__ import annotations
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from .api import Api
+from .configuration import Configuration
+from .ingestion import Ingestion
+from .layers import Layers
+from .maintenance import Maintenance
+from .models import Models
+from .observability import Observability
+from .search_domain import SearchDomain
+from .storage import Storage
+
+
+class MemoryBanksStack(Stack):
+    """Memory banks in one account and region."""
+
+    def __init__(self, scope: Construct, configuration: Configuration) -> None:
+        super().__init__(
+            scope, configuration.stack_name, description="Memory for AI agents: banks, search, compaction and retention"
+        )
+        layers = Layers(self, "Layers", configuration)
+        self.storage = Storage(self, "Storage", configuration)
+        self.domain = SearchDomain(self, "Search", configuration)
+        self.models = Models(self, "Models", configuration)
+        self.api = Api(self, "Api", configuration, layers)
+        self.ingestion = Ingestion(self, "Ingestion", configuration, layers)
+        self.maintenance = Maintenance(self, "Maintenance", configuration, layers)
+
+        api, ingest, compact, sweep = self.api.function, self.ingestion.function, self.maintenance.compact, self.maintenance.sweep
+        for function in (api, ingest, compact, sweep):
+            self.storage.grant(function)
+            self.domain.grant(function)
+            self.ingestion.queue.grant_send(function)
+            self.maintenance.queue.grant_send(function)
+        for function in (compact, sweep):
+            self.storage.grant_indexes(function)
+        for function in (api, ingest):
+            self.models.grant_embedding(function)
+        self.models.grant_chat(compact)
+        Observability(
+            self,
+            "Observability",
+            configuration,
+            queues={"Ingestion": self.ingestion.queue, "Compaction": self.maintenance.queue},
+            functions=(api, ingest, compact, sweep),
+        )
