@@ -80,12 +80,14 @@ class Journal:
 
     def flush(self) -> int:
         """Store what was touched since the last time; how many items. When it fails, they stay noted for the next."""
-        with self._flushing, self._transaction(), self._writes.alone():
-            with self._noting:
-                keys, self._touched = self._touched, set()
+        keys: set[Key] = set()
+        with self._flushing:
             try:
-                for images in self._images(keys):
-                    self._store(images)
+                with self._transaction(), self._writes.alone():
+                    with self._noting:
+                        keys, self._touched = self._touched, set()
+                    for images in self._images(keys):
+                        self._store(images)
             except BaseException:
                 with self._noting:
                     self._touched |= keys
