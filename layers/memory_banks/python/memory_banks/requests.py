@@ -1,0 +1,250 @@
+"""What the routes take: one pydantic model a body or query, with the limits of `limits`.
+
+Bodies of the compatible routes ignore fields they do not know, as the published API does; our own refuse them, so a typing
+error is not silently lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from . import limits
+from .bank import BankType, Mode
+from .entries import NewEntry
+from .errors import Invalid, TooLarge
+from .limits import Content, EntryId, EntryKey, FilterTags, Metadata, Speaker, Tags, Text, Time
+
+
+class Compatible(BaseModel):
+    """A body of the published API."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Own(BaseModel):
+    """A body or query of ours."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Banks
+
+Name = Annotated[Text, Field(min_length=1, max_length=limits.NAME_LENGTH)]
+Description = Annotated[Text, Field(max_length=limits.DESCRIPTION_LENGTH)]
+Prompt = Annotated[Text, Field(max_length=limits.PROMPT_LENGTH)]
+Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
+"""A threshold or a number of days; 0 means none."""
+
+
+def _not_blank(name: str) -> str:
+    if not name.strip():
+        raise PydanticCustomError("blank", "must not be empty or blank")
+    return name
+
+
+class CreateBank(Compatible):
+    """A new bank."""
+
+    name: Name
+    type: BankType = "conversation"
+    mode: Mode = "fast_and_cheap"
+    description: Description | None = None
+    compaction_prompt: Prompt | None = None
+    max_turns: Count | None = None
+    max_size_tokens: Count | None = None
+    max_age_days: Count | None = Field(None, description="Retired; refused from 2026-08-03 on, except 0")
+    retention_days: Count | None = Field(None, description="Null keeps entries for good; omitted, the version's default applies")
+    embedding_model: Name | None = Field(None, description="Mode custom only: provider/model-name")
+    dimensions: Annotated[int, Field(gt=0)] | None = Field(None, description="Mode custom only")
+    chunk_size: Annotated[int, Field(gt=0)] | None = Field(None, description="Mode custom only: characters")
+    chunk_overlap: Annotated[int, Field(ge=0)] | None = Field(None, description="Mode custom only: characters")
+    strip_quoted_reply_chains: bool = Field(False, description="Conversation banks only")
+
+    check_name = field_validator("name")(_not_blank)
+
+
+class UpdateBank(Compatible):
+    """Changes to a bank. What is left out stays; 0 or null clears a number, an empty text or null a text."""
+
+    name: Name | None = None
+    description: Description | None = None
+    compaction_prompt: Prompt | None = None
+    max_turns: Count | None = None
+    max_size_tokens: Count | None = None
+    max_age_days: Count | None = Field(None, description="Retired; refused from 2026-08-03 on, except 0")
+    retention_days: Count | None = None
+    strip_quoted_reply_chains: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def fixed_at_creation(cls, body: Any) -> Any:
+        """Refuse what can't be changed, by name."""
+        if isinstance(body, Mapping):
+            for field in ("type", "mode", "embedding_model", "dimensions", "chunk_size", "chunk_overlap"):
+                if field in body:
+                    raise Invalid(("body", field), f"{field} is fixed when a bank is created and can't be changed", "fixed")
+            for field in ("name", "strip_quoted_reply_chains"):
+                if field in body and body[field] is None:
+                    raise Invalid(("body", field), f"{field} can't be null; leave it out to keep it")
+        return body
+
+    @field_validator("name")
+    @classmethod
+    def check_name(cls, name: str | None) -> str | None:
+        """A name shows something."""
+        return name if name is None else _not_blank(name)
+
+
+class ListBanks(BaseModel):
+    """Which banks, in which order."""
+
+    page: Annotated[int, Field(ge=1, le=limits.COUNT)] = 1
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    sort: Literal["created_at", "updated_at", "name"] = "created_at"
+    order: Literal["asc", "desc"] = "desc"
+    type: BankType | None = None
+
+
+class FindByName(BaseModel):
+    """Search of banks by name."""
+
+    q: Annotated[Text, Field(min_length=1, max_length=200)]
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+    entity_type: Text | None = Field(None, description="memory_bank; of other kinds there is nothing to find")
+
+
+class PinVersion(Compatible):
+    """The version to pin the account to; null for none."""
+
+    version: Text | None
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Entries
+
+
+class WriteEntry(Own):
+    """One text to remember."""
+
+    content: Content
+    key: EntryKey | None = Field(None, description="The conversation, user or project; required in a conversation bank")
+    speaker: Speaker | None = Field(None, description="Required in a conversation bank, refused in a general one")
+    tags: Tags = []
+    metadata: Metadata = {}
+    occurred_at: Time | None = Field(None, description="ISO 8601 with an offset; when it is written if left out")
+    id: EntryId | None = Field(None, description="An id of your own, unique in the bank")
+
+    def entry(self) -> NewEntry:
+        """As the domain takes it; what depends on the bank's type is checked by the write."""
+        return NewEntry(
+            content=self.content,
+            key=self.key or "",
+            speaker=self.speaker,
+            tags=tuple(self.tags),
+            metadata=self.metadata,
+            occurred_at=self.occurred_at,
+            id=self.id,
+        )
+
+
+def _few(entries: Any) -> Any:
+    if isinstance(entries, list) and len(entries) > limits.ENTRIES:
+        raise TooLarge(
+            f"entries: at most {limits.ENTRIES} are taken in a request, these are {len(entries)}.", code="too_many_entries"
+        )
+    return entries
+
+
+class WriteBatch(Own):
+    """Up to 100 texts to remember, in their order."""
+
+    entries: Annotated[list[WriteEntry], BeforeValidator(_few), Field(min_length=1, max_length=limits.ENTRIES)]
+
+
+ONE, MANY = "(one)", "(many)"
+"""Marks of the two forms of a write; left out of the `loc` of an error."""
+
+
+def _form(body: Any) -> str:
+    return MANY if isinstance(body, WriteBatch) or (isinstance(body, Mapping) and "entries" in body) else ONE
+
+
+Write = Annotated[Annotated[WriteEntry, Tag(ONE)] | Annotated[WriteBatch, Tag(MANY)], Discriminator(_form)]
+
+
+def entries_of(body: WriteEntry | WriteBatch) -> list[NewEntry]:
+    """What to write, in order."""
+    return [body.entry()] if isinstance(body, WriteEntry) else [entry.entry() for entry in body.entries]
+
+
+class WriteOptions(BaseModel):
+    """How to write."""
+
+    wait: bool = Field(False, description="Answer when the entries are searchable, at most 20 seconds later")
+
+
+class CorrectEntry(Own):
+    """A correction: what is left out stays."""
+
+    content: Content | None = None
+    tags: Tags | None = None
+    metadata: Metadata | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def something(cls, body: Any) -> Any:
+        """A correction says what is new."""
+        if isinstance(body, Mapping):
+            if not body:
+                raise PydanticCustomError("missing", "give at least one of content, tags and metadata")
+            for field in ("content", "tags", "metadata"):
+                if field in body and body[field] is None:
+                    raise Invalid(("body", field), f"{field} can't be null; leave it out to keep it")
+        return body
+
+
+class LoadEntries(BaseModel):
+    """Which entries of a key, in which order."""
+
+    key: EntryKey | None = Field(None, description="Required in a conversation bank")
+    order: Literal["asc", "desc"] = Field("asc", description="asc: oldest first; desc: newest first")
+    limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
+    cursor: Annotated[Text, Field(min_length=1, max_length=4_096)] | None = Field(
+        None, description="`next_cursor` of the page before"
+    )
+    max_tokens: Annotated[int, Field(ge=1, le=limits.COUNT)] | None = Field(None, description="At most so many tokens in total")
+    speaker: list[Speaker] = Field([], description="One or several", max_length=100)
+    tags: FilterTags = Field([], description="Entries with any of these; commas separate")
+    since: Time | None = Field(None, description="occurred_at at or after")
+    until: Time | None = Field(None, description="occurred_at before")
+    format: Literal["entries", "messages"] = "entries"
+
+    @field_validator("tags", mode="before")
+    @classmethod
+    def commas(cls, given: Any) -> Any:
+        """A tag has no comma, so `tags=a,b` is two."""
+        return [tag for one in given for tag in one.split(",")] if isinstance(given, list) else given
+
+
+class ForgetKey(BaseModel):
+    """Which key to forget."""
+
+    key: EntryKey = Field(description="The key; empty for the nameless partition of a general bank")
+
+
+class ListKeys(BaseModel):
+    """A page of keys."""
+
+    limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
+    cursor: Annotated[Text, Field(min_length=1, max_length=4_096)] | None = None
+
+
+class Compact(Own):
+    """What to compact."""
+
+    key: EntryKey | None = Field(None, description="One key; the whole bank if left out")
