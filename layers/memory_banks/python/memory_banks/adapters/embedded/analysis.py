@@ -6,34 +6,74 @@ Porter's stems. Han and Hiragana characters are terms of their own; runs of Kata
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 
 import regex
 import snowballstemmer
 
 STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with".split()
+    {
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "but",
+        "by",
+        "for",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "no",
+        "not",
+        "of",
+        "on",
+        "or",
+        "such",
+        "that",
+        "the",
+        "their",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "was",
+        "will",
+        "with",
+    }
 )
 """Lucene's English stop words."""
 
 LONGEST = 255
 """Characters; Lucene cuts longer words into pieces of this length."""
 
+_ALONE = r"\p{Han}\p{Hiragana}"
+_RUNS = r"\p{Katakana}\p{LineBreak=SA}"
+_LETTER = rf"[\p{{L}}\p{{Nl}}--[{_ALONE}{_RUNS}]]"
+_MARKS = r"[\p{M}\p{Cf}]*"
 _WORD = regex.compile(
-    r"""
-      [\p{Han}\p{Hiragana}] \p{M}*
-    | [\p{Katakana}\u30FC]+
-    | \p{LineBreak=SA}+
-    | (?: [\p{L}\p{Nl}--[\p{Han}\p{Hiragana}\p{Katakana}\p{LineBreak=SA}]] [\p{M}\p{Cf}]* (?: [.:·'’․﹒＇．] (?=[\p{L}--[\p{Han}\p{Hiragana}\p{Katakana}]]) )?
-        | \p{Nd} [\p{M}\p{Cf}]* (?: [.,;'’․﹒＇．，；] (?=\p{Nd}) )?
+    rf"""
+      [{_ALONE}] \p{{M}}*
+    | [\p{{Katakana}}\u30FC]+
+    | \p{{LineBreak=SA}}+
+    | (?: {_LETTER} {_MARKS} (?: [.:·'‘’․﹒＇．] (?={_LETTER}) )?      # an apostrophe or a dot between letters joins them
+        | \p{{Nd}} {_MARKS} (?: [.,;'‘’․﹒＇．，；] (?=\p{{Nd}}) )?     # a point or a comma between digits too
         | [_‿] )+
-    | \p{Regional_Indicator}{2}
-    | [\p{Extended_Pictographic}--[©®™]] (?: [\uFE0F\p{Emoji_Modifier}] | \u200D\p{Extended_Pictographic} )*
+    | \p{{Regional_Indicator}}{{2}}
+    | [\p{{Extended_Pictographic}}--[©®™]] (?: [\uFE0F\p{{Emoji_Modifier}}] | \u200D\p{{Extended_Pictographic}} )*
     """,
     regex.VERBOSE | regex.VERSION1,
 )
 _POSSESSIVE = ("'s", "’s", "＇s")
 _stemmer = snowballstemmer.stemmer("porter")
+_one_at_a_time = threading.Lock()  # the stemmer keeps the word it works on in itself
 
 
 def terms(text: str) -> list[str]:
@@ -56,5 +96,5 @@ def _term(word: str) -> str | None:
         word = word[:-2]
     if not word or word in STOP_WORDS:
         return None
-    # Lucene stems any word; the Porter rules only know ASCII letters and leave the rest alone.
-    return str(_stemmer.stemWord(word)) if word.isascii() else word
+    with _one_at_a_time:
+        return str(_stemmer.stemWord(word))
