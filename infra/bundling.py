@@ -96,11 +96,17 @@ def fingerprint(target: Target, *sources: Path | str) -> str:
 
 
 @functools.cache
+def uv() -> str:
+    """The uv that runs this process, the one on the PATH, or the one that `make setup` brings."""
+    return os.environ.get("UV") or shutil.which("uv") or str(ROOT / ".tools" / "uv" / "bin" / "uv")
+
+
+@functools.cache
 def interpreter(python: str) -> str | None:
     """A Python of this minor version on this machine, or None: only it can write bytecode that the runtime accepts."""
     if python == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
-    found = subprocess.run(["uv", "python", "find", "--no-python-downloads", python], capture_output=True, text=True, check=False)
+    found = subprocess.run([uv(), "python", "find", "--no-python-downloads", python], capture_output=True, text=True, check=False)
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = [
         found.stdout.strip(),
@@ -122,7 +128,7 @@ def _is_python(candidate: str, python: str) -> bool:
 def _export(*options: str) -> str:
     excluded = [line for line in EXCLUDED.read_text().split("\n") if line and not line.startswith("#")]
     pruned = [argument for name in excluded for argument in ("--prune", name)]
-    command = ["uv", "export", "--quiet", "--frozen", "--no-default-groups", "--no-emit-project", "--no-annotate", "--no-header"]
+    command = [uv(), "export", "--quiet", "--frozen", "--no-default-groups", "--no-emit-project", "--no-annotate", "--no-header"]
     return subprocess.run([*command, *options, *pruned], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
@@ -141,7 +147,7 @@ def _install(requirements: str, target: Target, output: Path) -> None:
     """Wheels only and the exact pins: one that has no wheel for the target is an error, never an older release."""
     listed = output / "requirements.txt"
     listed.write_text(requirements)
-    command = ["uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
+    command = [uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
     into = ["--target", str(output / "python"), "--python-version", target.python, "--python-platform", WHEELS[target.architecture]]
     subprocess.run([*command, *into, "--python", sys.executable, "--requirement", str(listed)], cwd=ROOT, check=True)
     listed.unlink()
