@@ -1,0 +1,195 @@
+"""The port's methods, each a few requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import orjson
+
+from ...ports import Chance, Clock, Filter, Form, IndexDocument, Indexed, IndexUnavailable, Method, Outcome, Ranking
+from ...settings import Settings
+from . import bulk, documents, mapping, queries
+from .calls import OVERLOADED, REFUSED_US, Calls, Patience, Refused, reason
+from .client import connect
+
+SEARCH_SECONDS = 8.0
+WRITE_SECONDS = 25.0
+"""How long an operation may take with all its retries; well inside the functions' time."""
+
+DELETE_ROUNDS = 10
+"""A delete by query runs again while documents change under it, at most so often."""
+
+DELETE_PAGE = 1000
+SCAN_PAGE = 1000
+"""Entries a delete by query names, and documents a page of a scan has."""
+
+
+class OpenSearchIndex:
+    """`OpenSearchIndex.from_settings(settings, clock, chance)`. Safe for threads; connects with the first request."""
+
+    def __init__(self, calls: Calls, settings: Settings) -> None:
+        self._calls = calls
+        self._settings = settings
+        self._known: set[str] = set()
+        faiss = settings.opensearch_engine == "faiss"
+        self._similarity = documents.of_inner_product if faiss else documents.as_it_is
+
+    @classmethod
+    def from_settings(cls, settings: Settings, clock: Clock, chance: Chance) -> Self:
+        """The index at `opensearch_url`."""
+        return cls(Calls(lambda: connect(settings), clock, chance), settings)
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # Writes
+
+    def write(self, name: str, documents: Sequence[IndexDocument], dimensions: int) -> list[Outcome]:
+        """Write documents, each only over an older or equal version; outcomes in their order. Creates the index."""
+        patience = self._calls.patience(WRITE_SECONDS)
+        while True:
+            self._create(name, dimensions, patience)
+            try:
+                return bulk.write(self._calls, name, documents, dimensions, patience)
+            except bulk.IndexMissing:
+                self._known.discard(name)
+                patience.rest(f"the index {name} keeps going away")
+
+    def delete(self, name: str, bank: str, ids: Sequence[str]) -> None:
+        """Remove documents of a bank by id; absent ones are no error."""
+        bulk.delete(self._calls, name, bank, ids, self._calls.patience(WRITE_SECONDS))
+
+    def delete_entries(self, name: str, bank: str, entries: Sequence[str]) -> None:
+        """Remove every chunk of these entries, and every window that has one of them as a member."""
+        for first in range(0, len(entries), DELETE_PAGE):
+            some = list(entries[first : first + DELETE_PAGE])
+            self._delete(name, bank, [*queries.within(bank), {"terms": {"members": some}}])
+
+    def delete_partition(self, name: str, bank: str, generation: int, partition: str | None, through: str | None = None) -> None:
+        """Remove a generation's documents: of one partition (only with ULID at or below `through`, if given), or all of it."""
+        clauses = queries.within(bank, generation, partition)
+        if through is not None:
+            if partition is None:
+                raise ValueError("`through` is a place in a partition: name the partition")
+            clauses.append({"range": {"place": {"gte": partition, "lte": partition + through}}})
+        self._delete(name, bank, clauses)
+
+    def refresh(self, name: str) -> None:
+        """Make what was written so far visible to `search`."""
+        self._refresh(name, self._calls.patience(WRITE_SECONDS))
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # Reads
+
+    def search(
+        self,
+        name: str,
+        filter: Filter,
+        *,
+        vector: Sequence[float] | None,
+        text: str | None,
+        forms: Sequence[Form],
+        size: int,
+    ) -> list[Ranking]:
+        """One round trip: for each form, the `size` best by vector (if given) and by keyword (if text is given)."""
+        allowed = queries.filters(filter)
+        pointless = vector is not None and not any(vector)  # no direction: near to nothing
+        asked: list[tuple[Form, Method, dict[str, Any] | None]] = []
+        for form in forms:
+            if vector is not None:
+                breadth = self._settings.opensearch_ef_search
+                asked.append((form, "vector", None if pointless else queries.nearest(form, vector, size, breadth, allowed)))
+            if text is not None:
+                asked.append((form, "keyword", queries.wordiest(form, text, size, allowed)))
+        found = iter(self._searched(name, filter.bank, [query for _, _, query in asked if query]))
+        rankings = []
+        for form, method, query in asked:
+            score = self._similarity if method == "vector" else documents.as_it_is
+            hits = [documents.hit(one, score) for one in next(found)] if query else []
+            rankings.append(Ranking(form, method, hits))
+        return rankings
+
+    def scan(self, name: str, bank: str, generation: int, partition: str | None = None) -> Iterator[Indexed]:
+        """Every document of a generation of a bank, in any order."""
+        self.refresh(name)
+        query = {"bool": {"filter": queries.within(bank, generation, partition)}}
+        asked = {"size": SCAN_PAGE, "version": True, "_source": mapping.SHOWN, "sort": ["_doc"], "query": query}
+        scroll = None
+        try:
+            params = {"scroll": "2m", "routing": bank, "ignore_unavailable": "true"}
+            page = self._calls.ask("POST", f"/{name}/_search", params=params, body=asked, patience=self._patient())
+            while page["hits"]["hits"]:
+                if page["_shards"]["failed"]:
+                    raise IndexUnavailable("OpenSearch could not read all shards")
+                scroll = page["_scroll_id"]
+                yield from map(documents.indexed, page["hits"]["hits"])
+                asked = {"scroll": "2m", "scroll_id": scroll}
+                try:
+                    page = self._calls.ask("POST", "/_search/scroll", body=asked, patience=self._patient())
+                except Refused as problem:
+                    raise IndexUnavailable(f"the scan was cut off: {problem}") from problem
+        finally:
+            if scroll:
+                self._calls.ask("DELETE", "/_search/scroll", body={"scroll_id": [scroll]}, accept=[404], patience=self._patient())
+
+    def ping(self) -> None:
+        """Raise `IndexUnavailable` when the index can't be reached."""
+        self._calls.ask("GET", "/", patience=self._calls.patience(2))
+
+    # ----------------------------------------------------------------------------------------------------------------
+    # Underneath
+
+    def _patient(self) -> Patience:
+        return self._calls.patience(SEARCH_SECONDS)
+
+    def _create(self, name: str, dimensions: int, patience: Patience) -> None:
+        """Make the index unless it is there. Two processes may do so at once: the second finds it made.
+
+        One that dies after the template leaves a template, which the next one writes again.
+        """
+        if name in self._known:
+            return
+        if not self._calls.ask("HEAD", f"/{name}", patience=patience):
+            template = mapping.template(name, dimensions, self._settings)
+            self._calls.ask("PUT", f"/_index_template/{name}", body=template, patience=patience)
+            made = self._calls.ask("PUT", f"/{name}", accept=[400], patience=patience)
+            if "error" in made and made["error"]["type"] != "resource_already_exists_exception":
+                raise Refused(made["status"], reason(made["error"]))
+        self._known.add(name)
+
+    def _refresh(self, name: str, patience: Patience) -> None:
+        self._calls.ask("POST", f"/{name}/_refresh", params={"ignore_unavailable": "true"}, patience=patience)
+
+    def _delete(self, name: str, bank: str, clauses: Sequence[dict[str, Any]]) -> None:
+        """Remove what a query finds. It finds what a refresh has shown, so that comes first; a document that changes
+        between being found and being deleted is left, and looked at again."""
+        patience = self._calls.patience(WRITE_SECONDS)
+        params = {"routing": bank, "conflicts": "proceed", "ignore_unavailable": "true", "refresh": "true"}
+        for _ in range(DELETE_ROUNDS):
+            self._refresh(name, patience)
+            asked = {"query": {"bool": {"filter": list(clauses)}}}
+            done = self._calls.ask("POST", f"/{name}/_delete_by_query", params=params, body=asked, patience=patience)
+            if done["failures"]:
+                patience.rest(f"OpenSearch could not delete: {str(done['failures'][0])[:300]}")
+            elif not done["version_conflicts"]:
+                return
+        raise IndexUnavailable("documents kept changing while they were being deleted")
+
+    def _searched(self, name: str, bank: str, searches: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+        """The hits of each search, all in one request; an index that is not there has none."""
+        if not searches:
+            return []
+        where = {"index": name, "routing": bank, "ignore_unavailable": True, "allow_partial_search_results": False}
+        header = orjson.dumps(where) + b"\n"
+        body = b"".join(header + orjson.dumps(search) + b"\n" for search in searches)
+        patience = self._patient()
+        while True:
+            answers = self._calls.ask("POST", "/_msearch", body=body, patience=patience)["responses"]
+            problem = next((answer for answer in answers if "error" in answer), None)
+            if problem is None:
+                return [answer["hits"]["hits"] for answer in answers]
+            why = reason(problem["error"])
+            if problem["status"] in REFUSED_US:
+                raise IndexUnavailable(f"OpenSearch answered {problem['status']}: {why}")
+            if problem["status"] not in OVERLOADED:
+                raise Refused(problem["status"], why)
+            patience.rest(f"OpenSearch is overloaded: {why}")
