@@ -51,7 +51,7 @@ _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 
 def _wrong(kind: str, message: str) -> PydanticCustomError:
-    return PydanticCustomError(kind, message)  # type: ignore[arg-type]  # it asks for literals
+    return PydanticCustomError(kind, message)
 
 
 def flaw(text: str) -> str | None:

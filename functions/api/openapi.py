@@ -1,0 +1,129 @@
+"""The OpenAPI document: what Powertools generates from the routes, made true where it is not, and the page that shows it."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from memory_banks import versions
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from .resolver import Resolver
+from .shapes import SHAPES, UNIONS
+
+_REF = "#/components/schemas/{model}"
+_ERRORS = {
+    400: "The request makes no sense here, or names an unknown version",
+    401: "No valid API key",
+    403: "The key lacks the scope",
+    404: "It is not there, or belongs to another account",
+    409: "It contradicts what is there",
+    410: "It was here and is no more",
+    412: "If-Match names another version",
+    413: "Over a limit in bytes or count",
+    415: "The body is not JSON",
+    500: "Something went wrong on our side",
+    503: "The database or the vector store can't be reached",
+}
+_ALWAYS = (400, 401, 403, 404, 500, 503)
+_WITH_BODY = (409, 413, 415)
+
+
+@lru_cache(maxsize=1)
+def text(app: Resolver) -> str:
+    """The document as JSON."""
+    return json.dumps(document(app), ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+
+
+def document(app: Resolver) -> dict[str, Any]:
+    """The document of these routes."""
+    made: dict[str, Any] = json.loads(
+        app.get_openapi_json_schema(
+            title="Memory Banks",
+            version=versions.LATEST,
+            description="Memory for AI agents: banks, entries, search and context. `docs/api.md` tells more.",
+        )
+    )
+    schemas = made["components"]["schemas"]
+    _, shapes = models_json_schema([(shape, "serialization") for shape in SHAPES], ref_template=_REF)
+    schemas |= shapes["$defs"]
+    schemas |= {
+        name: {"title": name, "anyOf": [{"$ref": _REF.format(model=one)} for one in parts]} for name, parts in UNIONS.items()
+    }
+    schemas.pop("ResponseValidationError", None)
+    made["components"]["securitySchemes"] = {
+        "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        "Bearer": {"type": "http", "scheme": "bearer"},
+    }
+    made["security"] = [{"ApiKey": []}, {"Bearer": []}]
+    for route in app.routes:
+        if route.include_in_schema:
+            operation = made["paths"][route.openapi_path][route.method.lower()]
+            operation["operationId"] = route.func.__name__
+            operation["description"] = (route.func.__doc__ or "").strip()
+            _true_parameters(operation, route.dependant.query_params, schemas)
+            _true_responses(operation)
+    return made
+
+
+def page(app: Resolver) -> str:
+    """An HTML page to read and try the routes; Swagger UI, all in one file."""
+    from aws_lambda_powertools.event_handler.openapi.swagger_ui import generate_swagger_html
+
+    room = files("aws_lambda_powertools.event_handler.openapi.swagger_ui")
+    script = (room / "swagger-ui-bundle.min.js").read_text("utf-8")
+    style = (room / "swagger-ui.min.css").read_text("utf-8")
+    spec = text(app).replace("</", "<\\/")
+    return generate_swagger_html(spec, script, style, "", None, persist_authorization=True)
+
+
+def _true_parameters(operation: dict[str, Any], query: list[Any], schemas: dict[str, Any]) -> None:
+    """Powertools drops the limits of parameters that come as a model: take them from the model."""
+    parameters = operation.setdefault("parameters", [])
+    for parameter in query:
+        model = parameter.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            schema = model.model_json_schema(ref_template=_REF)
+            schemas.pop(model.__name__, None)
+            for one in parameters:
+                if one["in"] == "query" and one["name"] in schema["properties"]:
+                    inner = dict(schema["properties"][one["name"]])
+                    one["description"] = inner.pop("description", one.get("description", ""))
+                    one["required"] = one["name"] in schema.get("required", [])
+                    one["schema"] = _without_null(inner)
+    parameters.append(
+        {
+            "name": versions.HEADER,
+            "in": "header",
+            "required": False,
+            "description": "The API version this request means",
+            "schema": {"type": "string", "enum": list(versions.KNOWN)},
+        }
+    )
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter can be left out, but not be null."""
+    options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
+    if len(options) != 1 or len(schema["anyOf"]) == 1:
+        return schema
+    kept = {name: value for name, value in schema.items() if name != "anyOf" and not (name == "default" and value is None)}
+    inner: dict[str, Any] = options[0]
+    return kept | inner
+
+
+def _true_responses(operation: dict[str, Any]) -> None:
+    """The errors, and the version that every answer names."""
+    responses = operation["responses"]
+    statuses = _ALWAYS + (_WITH_BODY if "requestBody" in operation else ())
+    for status in statuses:
+        content = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorAnswer")}}}
+        responses.setdefault(str(status), {"description": _ERRORS[status], "content": content})
+    for extra in operation.pop("x-errors", ()):
+        content = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorAnswer")}}}
+        responses[str(extra)] = {"description": _ERRORS[extra], "content": content}
+    for response in responses.values():
+        response["headers"] = {versions.HEADER: {"description": "The API version of this answer", "schema": {"type": "string"}}}

@@ -1,0 +1,10 @@
+"""All routes of the API, a file each for what belongs together."""
+
+from __future__ import annotations
+
+from . import banks, entries, meta, version
+from .resolver import Resolver
+
+app = Resolver()
+for room in (banks, entries, version, meta):
+    app.include_router(room.router)

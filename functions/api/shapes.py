@@ -1,0 +1,222 @@
+"""What the routes answer, for the OpenAPI document alone: no route imports this, so a cold start does not pay for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+BankType = Literal["conversation", "general"]
+Mode = Literal["fast_and_cheap", "balanced", "slow_and_thorough", "custom"]
+
+
+class MemoryBank(BaseModel):
+    """A bank."""
+
+    id: str
+    name: str
+    type: BankType
+    mode: Mode
+    created_at: datetime
+    updated_at: datetime
+    description: str | None
+    compaction_prompt: str | None
+    max_turns: int | None
+    max_size_tokens: int | None
+    max_age_days: int | None = Field(description="Retired: null from 2026-08-03 on")
+    retention_days: int | None
+    chunk_size: int | None = Field(description="Characters")
+    chunk_overlap: int | None = Field(description="Characters")
+    dimensions: int | None
+    embedding_model: str | None
+    source_connection_id: str | None
+    strip_quoted_reply_chains: bool
+    status: Literal["empty", "ready"]
+
+
+class Pagination(BaseModel):
+    """Where a page is among all."""
+
+    page: int
+    limit: int
+    total: int
+    pages: int
+    has_next: bool
+    has_prev: bool
+
+
+class MemoryBankPage(BaseModel):
+    """From 2026-07-27 on."""
+
+    data: list[MemoryBank]
+    pagination: Pagination
+
+
+class LegacyMemoryBankPage(BaseModel):
+    """Before 2026-07-27."""
+
+    memory_banks: list[MemoryBank]
+    page: int
+    limit: int
+    total: int
+
+
+class FoundBank(BaseModel):
+    """A bank found by its name."""
+
+    id: str
+    name: str
+    entity_type: Literal["memory_bank"]
+    description: str | None
+
+
+class FoundByName(BaseModel):
+    """Banks found by name."""
+
+    results: list[FoundBank]
+
+
+class Version(BaseModel):
+    """API versions of the account and of this request."""
+
+    pinned_version: str | None
+    effective_version: str
+    default_version: str
+    latest_version: str
+    known_versions: list[str]
+
+
+class Replaces(BaseModel):
+    """What a summary stands for."""
+
+    entries: int
+    from_id: str
+    through_id: str
+    from_at: datetime
+    through_at: datetime
+    sha256: str
+
+
+class Entry(BaseModel):
+    """One remembered text, or a summary of several."""
+
+    id: str
+    key: str
+    kind: Literal["entry", "summary"]
+    speaker: str | None
+    content: str
+    tags: list[str]
+    metadata: dict[str, Any]
+    occurred_at: datetime
+    created_at: datetime
+    tokens: int
+    indexed: bool = Field(description="Whether search can find it")
+    version: int = Field(description="Counts corrections, from 1")
+    replaces: Replaces | None = Field(None, description="Of a summary")
+
+
+class WrittenEntry(Entry):
+    """An entry of a write."""
+
+    existing: bool | None = Field(None, description="True when an entry with this id was there before")
+
+
+class Written(BaseModel):
+    """Entries in the order of the request."""
+
+    entries: list[WrittenEntry]
+
+
+class EntryPage(BaseModel):
+    """A page of a Load."""
+
+    entries: list[Entry]
+    next_cursor: str | None
+
+
+class ChatMessage(BaseModel):
+    """An entry as chat models take it."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+
+
+class MessagePage(BaseModel):
+    """A page of a Load with format=messages."""
+
+    messages: list[ChatMessage]
+    next_cursor: str | None
+
+
+class KeyCounts(BaseModel):
+    """A key of a bank and what lives under it."""
+
+    key: str
+    entries: int
+    chunks: int
+    tokens: int
+    first_at: datetime
+    last_at: datetime
+
+
+class KeyPage(BaseModel):
+    """A page of keys."""
+
+    keys: list[KeyCounts]
+    next_cursor: str | None
+
+
+class SearchEntry(Entry):
+    """An entry of a hit; a long content is cut."""
+
+    truncated: bool = False
+
+
+class SearchHit(BaseModel):
+    """One entry found."""
+
+    entry: SearchEntry
+    score: float = Field(ge=0, le=1)
+    matched_text: str
+    neighbors: list[dict[str, Any]] = Field(description="The turns around the hit, oldest first")
+
+
+class SearchResults(BaseModel):
+    """Entries found, best first."""
+
+    results: list[SearchHit]
+
+
+class Error(BaseModel):
+    """What went wrong."""
+
+    code: str = Field(description="Stable, in snake_case")
+    message: str = Field(description="For people")
+
+
+class ErrorAnswer(BaseModel):
+    """Every error but a wrong field."""
+
+    error: Error
+
+
+SHAPES: tuple[type[BaseModel], ...] = (
+    MemoryBank,
+    MemoryBankPage,
+    LegacyMemoryBankPage,
+    FoundByName,
+    Version,
+    Entry,
+    Written,
+    EntryPage,
+    MessagePage,
+    KeyPage,
+    SearchResults,
+    ErrorAnswer,
+)
+UNIONS: dict[str, tuple[str, ...]] = {
+    "MemoryBankList": ("MemoryBankPage", "LegacyMemoryBankPage"),
+    "Loaded": ("EntryPage", "MessagePage"),
+}
+"""Answers of more than one shape."""
