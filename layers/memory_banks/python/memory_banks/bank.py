@@ -101,6 +101,25 @@ def key_of(account: str, bank: str) -> Key:
     return Key(f"B#{account}", bank)
 
 
+def stand_in(account: str, bank_id: str, generation: int) -> Bank:
+    """A bank that is good for naming the keys of a generation, and nothing else."""
+    return Bank(
+        account=account,
+        id=bank_id,
+        name="",
+        type="general",
+        mode="custom",
+        created_at=0,
+        updated_at=0,
+        embedding_model="",
+        dimensions=0,
+        chunk_size=0,
+        chunk_overlap=0,
+        secret="",
+        generation=generation,
+    )
+
+
 def to_item(bank: Bank) -> Item:
     """The table's form of a bank."""
     values = {f.name: getattr(bank, f.name) for f in fields(bank)}

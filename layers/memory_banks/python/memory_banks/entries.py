@@ -80,6 +80,8 @@ class Entry:
     """The version that is searchable; 0 before the first."""
     caller_id: str | None = None
     chunks: int = 1
+    indexed_chunks: int = 0
+    """How many chunks the index was given for `indexed_version`."""
     replaces: Replaces | None = None
 
     @property
@@ -179,5 +181,6 @@ def from_item(item: Item) -> Entry:
         indexed_version=item.get("indexed_version", 0),
         caller_id=item.get("caller_id"),
         chunks=item["chunks"],
+        indexed_chunks=item.get("indexed_chunks", 0),
         replaces=Replaces(**replaces) if replaces else None,
     )

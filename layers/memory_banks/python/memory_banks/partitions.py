@@ -99,7 +99,12 @@ def entry_key(bank: Bank, partition: str, sort: str) -> Key:
 
 def pointer_key(bank: Bank, caller_id: str) -> Key:
     """Where the pointer of a caller-given id is."""
-    return Key(f"I#{bank.id}#{bank.generation}#{group_of(caller_id)}", caller_id)
+    return Key(pointers_pk(bank, group_of(caller_id)), caller_id)
+
+
+def pointers_pk(bank: Bank, group: int) -> str:
+    """The table partition of a group of pointers."""
+    return f"I#{bank.id}#{bank.generation}#{group}"
 
 
 def age_attributes(bank: Bank, partition: str, ulid: str) -> dict[str, str]:
@@ -150,16 +155,14 @@ def count(head: Head, shards: Sequence[Item | None]) -> Counters:
     return Counters(sums[0] + head.entries, sums[1] + head.tokens, sums[2] + head.chunks)
 
 
-def read_counted(table: Table, bank: Bank, partition: str) -> tuple[Head, Counters] | None:
-    """Head and counters in one strong batch read; None when the partition was never written to."""
+def read_all(table: Table, bank: Bank, partition: str) -> tuple[Head, list[Item | None]] | None:
+    """Head and all shards in one strong batch read; None when the partition was never written to."""
     keys = [head_key(bank, partition), *(shard_key(bank, partition, n) for n in range(SHARDS[bank.type]))]
     item, *shards = table.read(keys)
     if item is None:
         return None
     head = head_from(item)
-    if head.shards > len(shards):
-        shards = table.read(shard_keys(bank, head))
-    return head, count(head, shards)
+    return head, shards if head.shards == len(shards) else table.read(shard_keys(bank, head))
 
 
 def heads(table: Table, bank: Bank, *, after: tuple[int, str] | None = None, limit: int = 100) -> Iterator[Head]:

@@ -181,7 +181,7 @@ class _State:
         # The generation is part of every key, and only the bank's record tells it: a second read only after a deletion.
         generation = _generations.get(bank_id, 1)
         while True:
-            stand_in = _stand_in(account, bank_id, generation)
+            stand_in = banks.stand_in(account, bank_id, generation)
             names = list(dict.fromkeys(partitions_of(stand_in, one) for one in new))
             callers = list(dict.fromkeys(one.id for one in new if one.id is not None))
             request_keys = [request_key(stand_in, idempotency)] if idempotency else []
@@ -220,25 +220,6 @@ def _remember_generation(bank: Bank) -> int:
         _generations.clear()
     _generations[bank.id] = bank.generation
     return bank.generation
-
-
-def _stand_in(account: str, bank_id: str, generation: int) -> Bank:
-    """A bank that is only good for naming keys."""
-    return Bank(
-        account=account,
-        id=bank_id,
-        name="",
-        type="general",
-        mode="custom",
-        created_at=0,
-        updated_at=0,
-        embedding_model="",
-        dimensions=0,
-        chunk_size=0,
-        chunk_overlap=0,
-        secret="",
-        generation=generation,
-    )
 
 
 def request_key(bank: Bank, idempotency: Idempotency) -> Key:

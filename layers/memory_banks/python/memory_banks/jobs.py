@@ -1,0 +1,113 @@
+"""Jobs: pieces of asynchronous work that a user can look at.
+
+A job's item: J#{bank} / {id}, with an id that grows with time. Jobs are kept for 30 days.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from . import cursors, ids
+from .bank import Bank
+from .clock import iso
+from .errors import NotFound
+from .ports import ConditionFailed, Is, Item, Key, Ports, Put, Update
+
+Kind = Literal["ingestion", "distillation", "compaction", "export", "rebuild"]
+Status = Literal["queued", "running", "completed", "failed", "cancelled"]
+
+KEPT_SECONDS = 30 * 86_400
+FINAL = ("completed", "failed", "cancelled")
+
+
+def key_of(bank_id: str, job_id: str) -> Key:
+    """Where a job is."""
+    return Key(f"J#{bank_id}", job_id)
+
+
+def create(ports: Ports, bank: Bank, kind: Kind, **concerns: Any) -> Item:
+    """A new queued job; `concerns` says what it is about (key, …). Gives its item."""
+    item = _new(ports, bank, kind) | {name: value for name, value in concerns.items() if value is not None}
+    return ports.table.write(Put(item))
+
+
+def record_failure(ports: Ports, bank: Bank, kind: Kind, error: str, **concerns: Any) -> None:
+    """A job that tells of work that failed for good."""
+    now = ports.clock.now()
+    item = _new(ports, bank, kind) | {"status": "failed", "error": error, "started_at": now, "finished_at": now}
+    ports.table.write(Put(item | {name: value for name, value in concerns.items() if value is not None}))
+
+
+def _new(ports: Ports, bank: Bank, kind: Kind) -> Item:
+    now = ports.clock.now()
+    [job_id] = ids.ulids(now, ids.LOWEST, 1, ports.chance)
+    key = key_of(bank.id, job_id)
+    return {
+        "pk": key.pk,
+        "sk": key.sk,
+        "kind": kind,
+        "status": "queued",
+        "current": 0,
+        "created_at": now,
+        "ttl": now // 1000 + KEPT_SECONDS,
+    }
+
+
+def start(ports: Ports, bank_id: str, job_id: str) -> bool:
+    """Mark as running; False when it was cancelled or is finished."""
+    return _change(ports, bank_id, job_id, {"status": "running", "started_at": ports.clock.now()})
+
+
+def progress(ports: Ports, bank_id: str, job_id: str, current: int, total: int | None = None) -> bool:
+    """Tell how far it is; False when it was cancelled."""
+    return _change(ports, bank_id, job_id, {"current": current} | ({"total": total} if total is not None else {}))
+
+
+def finish(ports: Ports, bank_id: str, job_id: str, status: Status = "completed", error: str | None = None) -> bool:
+    """End a job; False when it has ended already."""
+    changes: dict[str, Any] = {"status": status, "finished_at": ports.clock.now()}
+    return _change(ports, bank_id, job_id, changes | ({"error": error[:1000]} if error else {}))
+
+
+def cancel(ports: Ports, bank: Bank, job_id: str) -> Item:
+    """Cancel a job that has not ended; one that has stays as it is. Raises `NotFound`."""
+    finish(ports, bank.id, job_id, "cancelled")
+    return get(ports, bank, job_id)
+
+
+def _change(ports: Ports, bank_id: str, job_id: str, changes: dict[str, Any]) -> bool:
+    alive = tuple(Is("status", "<>", status) for status in FINAL)
+    try:
+        ports.table.write(Update(key_of(bank_id, job_id), set=changes, when=(Is("pk", "exists"), *alive)))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def get(ports: Ports, bank: Bank, job_id: str) -> Item:
+    """A job of the bank. Raises `NotFound`."""
+    item = ports.table.read([key_of(bank.id, job_id)])[0]
+    if item is None:
+        raise NotFound("no such job")
+    return item
+
+
+def listed(ports: Ports, bank: Bank, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Item], str | None]:
+    """Jobs of a bank, newest first, and the cursor of the next page."""
+    before = cursors.read(bank.secret, cursor, "jobs")["before"] if cursor else None
+    page = ports.table.query(f"J#{bank.id}", before=before, reverse=True, limit=limit)
+    return page.items, cursors.write(bank.secret, "jobs", {"before": page.after}) if page.after else None
+
+
+def shown(item: Item) -> dict[str, Any]:
+    """A job as the API shows it."""
+    times = {name: iso(item[name]) if name in item else None for name in ("created_at", "started_at", "finished_at")}
+    return {
+        "id": item["sk"],
+        "kind": item["kind"],
+        "status": item["status"],
+        "progress": {"current": item["current"], "total": item.get("total")},
+        "error": item.get("error"),
+        "key": item.get("key"),
+        **times,
+    }
