@@ -20,6 +20,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
 from memory_banks.ports import Action, Aged, Check, Delete, Due, Item, Key, Page, Put, Table, Update
 
 from local.locks import SharedLock
@@ -99,12 +100,14 @@ class Journal:
         self._thread.start()
 
     def close(self) -> None:
-        """Flush once more and close the file."""
+        """Flush once more and close the file. When the table is gone, the file stays as it was a second before."""
         self._ending.set()
         if self._thread.ident:
             self._thread.join()
         try:
             self.flush()
+        except (BotoCoreError, ClientError) as error:
+            logger.error("the last writes could not be stored: %s", error)
         finally:
             self._file.close()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-VISIBILITY = {"ingestion": 60, "compaction": 900}
-"""Seconds until a message that was not done with comes back; longer than its function may run."""
+VISIBILITY = {"ingestion": 120, "compaction": 300}
+"""Seconds until a message that was not done with comes back: as long as its function may run."""
 
 RECEIVES = 5
 """How often a message is tried before it goes to the dead letters."""
@@ -27,10 +28,12 @@ class Resources:
 def create(client: Callable[[str], Any], name: str = "memory-banks") -> Resources:
     """Make the table, the bucket and both queues with their dead letters, all named after `name`.
 
-    `client` gives the boto3 client of a service. Nothing of that name may be there yet.
+    `client` gives the boto3 client of a service. Only the bucket may be there already: an emulator can keep it on disk.
     """
     client("dynamodb").create_table(**table_definition(name))
-    client("s3").create_bucket(Bucket=name)
+    s3 = client("s3")
+    with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+        s3.create_bucket(Bucket=name)
     queues = {kind: _queue(client("sqs"), f"{name}-{kind}", seconds) for kind, seconds in VISIBILITY.items()}
     return Resources(name, name, queues["ingestion"], queues["compaction"])
 
