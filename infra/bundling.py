@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ FUNCTIONS = ROOT / "functions"
 
 WHEELS = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 """uv's names of what runs on the Lambda architectures (Amazon Linux 2023 has glibc 2.34)."""
+
+PACKAGE_MARK = "[[packages]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +64,26 @@ def package(target: Target, output: Path) -> None:
 
 def dependencies(target: Target, output: Path) -> None:
     """The layer with the pinned third-party packages."""
-    _install(dependency_requirements(), target, output)
+    _install(dependency_lock(), target, output)
 
 
 def embedded_models(target: Target, output: Path) -> None:
     """The layer with the embedded model and numpy: nothing that `dependencies` already holds."""
-    _install(embedded_requirements(), target, output)
+    _install(embedded_lock(), target, output)
 
 
 @functools.cache
-def dependency_requirements() -> str:
-    """The lock file's pins of what the functions import, with hashes, one requirement a paragraph."""
+def dependency_lock() -> str:
+    """The part of uv.lock that the functions import, as a pylock.toml: exact files with their hashes."""
     return _export()
 
 
 @functools.cache
-def embedded_requirements() -> str:
-    """The pins that the extra `embedded` adds."""
-    held = set(_paragraphs(dependency_requirements()))
-    return "\n".join(paragraph for paragraph in _paragraphs(_export("--extra", "embedded")) if paragraph not in held)
+def embedded_lock() -> str:
+    """What the extra `embedded` adds to it."""
+    head, *packages = _export("--extra", "embedded").split(PACKAGE_MARK)
+    held = set(dependency_lock().split(PACKAGE_MARK))
+    return PACKAGE_MARK.join([head, *(package for package in packages if package not in held)])
 
 
 def fingerprint(target: Target, *sources: Path | str) -> str:
@@ -126,33 +130,37 @@ def _is_python(candidate: str, python: str) -> bool:
 
 
 def _export(*options: str) -> str:
-    excluded = [line for line in EXCLUDED.read_text().split("\n") if line and not line.startswith("#")]
+    excluded = [line for line in EXCLUDED.read_text().splitlines() if line and not line.startswith("#")]
     pruned = [argument for name in excluded for argument in ("--prune", name)]
-    command = [uv(), "export", "--quiet", "--frozen", "--no-default-groups", "--no-emit-project", "--no-annotate", "--no-header"]
+    command = [
+        uv(),
+        "export",
+        "--quiet",
+        "--frozen",
+        "--format",
+        "pylock.toml",
+        "--no-header",
+        "--no-default-groups",
+        "--no-emit-project",
+    ]
     return subprocess.run([*command, *options, *pruned], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
-def _paragraphs(requirements: str) -> list[str]:
-    """Requirements with their continuation lines (the hashes)."""
-    paragraphs: list[str] = []
-    for line in requirements.splitlines():
-        if line.startswith(" ") and paragraphs:
-            paragraphs[-1] += "\n" + line
-        elif line:
-            paragraphs.append(line)
-    return paragraphs
-
-
-def _install(requirements: str, target: Target, output: Path) -> None:
+def _install(lock: str, target: Target, output: Path) -> None:
     """Wheels only and the exact pins: one that has no wheel for the target is an error, never an older release."""
-    listed = output / "requirements.txt"
-    listed.write_text(requirements)
-    command = [uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
-    into = ["--target", str(output / "python"), "--python-version", target.python, "--python-platform", WHEELS[target.architecture]]
-    subprocess.run([*command, *into, "--python", sys.executable, "--requirement", str(listed)], cwd=ROOT, check=True)
-    listed.unlink()
-    shutil.rmtree(output / "python" / "bin", ignore_errors=True)
-    (output / "python" / ".lock").unlink(missing_ok=True)
+    python = output / "python"
+    with tempfile.TemporaryDirectory() as folder:
+        listed = Path(folder) / "pylock.toml"
+        listed.write_text(lock)
+        command = [uv(), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--link-mode", "copy"]
+        built_for = ["--python-version", target.python, "--python-platform", WHEELS[target.architecture]]
+        subprocess.run(
+            [*command, *built_for, "--python", sys.executable, "--target", str(python), "--requirement", str(listed)],
+            cwd=ROOT,
+            check=True,
+        )
+    shutil.rmtree(python / "bin", ignore_errors=True)
+    (python / ".lock").unlink(missing_ok=True)
     _compile(output, target, "/opt")
 
 

@@ -61,7 +61,7 @@ class Layers(Construct):
                 f"no Python {target.python} on this machine: assets carry no bytecode and cold starts take twice as long "
                 f"(`uv python install {target.python}` brings one)",
             )
-        requirements = bundling.dependency_requirements()
+        lock = bundling.dependency_lock()
         self.dependencies = self._layer(
             "Dependencies",
             target,
@@ -69,7 +69,7 @@ class Layers(Construct):
             code(
                 bundling.EXCLUDED.parent,
                 lambda output: bundling.dependencies(target, output),
-                bundling.fingerprint(target, requirements),
+                bundling.fingerprint(target, lock),
             ),
         )
         self.package = self._layer(
@@ -80,7 +80,7 @@ class Layers(Construct):
         )
         self.shared: list[lambda_.ILayerVersion] = [self.dependencies, self.package]
         if configuration.embedded_models:
-            requirements = bundling.embedded_requirements()
+            lock = bundling.embedded_lock()
             self.shared.append(
                 self._layer(
                     "EmbeddedModels",
@@ -89,7 +89,7 @@ class Layers(Construct):
                     code(
                         bundling.EXCLUDED.parent,
                         lambda output: bundling.embedded_models(target, output),
-                        bundling.fingerprint(target, requirements),
+                        bundling.fingerprint(target, lock),
                     ),
                 )
             )
