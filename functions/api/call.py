@@ -59,7 +59,7 @@ def check_body(event: Mapping[str, Any]) -> None:
         message = f"The body may have at most {limits.REQUEST_BYTES:,} bytes; this one has {len(body):,}."
         raise TooLarge(message, code="body_too_large")
     kind = _headers(event).get("content-type", "application/json").partition(";")[0].strip().lower()
-    if body and kind != "application/json" and not kind.endswith("+json"):
+    if body and kind != "application/json":
         raise UnsupportedMediaType(f"The body must be application/json, not {kind or 'of no type'}.")
 
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from aws_lambda_powertools.utilities.data_classes.common import CaseInsensitiveDict
 from memory_banks.limits import BODY_DEPTH, walk
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]')
@@ -19,6 +20,13 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]')
 
 class Event(APIGatewayProxyEventV2):
     """The event as the resolver sees it."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers. That a body is JSON was checked before routing, in whatever case its type was written."""
+        headers: dict[str, str] = CaseInsensitiveDict(self.get("headers"))
+        headers["content-type"] = "application/json"
+        return headers
 
     @property
     def resolved_query_string_parameters(self) -> dict[str, list[str]]:

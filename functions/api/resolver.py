@@ -41,12 +41,8 @@ class Resolver(APIGatewayHttpResolver):
         methods = sorted({route.method for route in self.routes if route.rule.match(event.path)})
         if methods:
             allowed = ", ".join(methods)
-            return failure(
-                405,
-                "method_not_allowed",
-                f"{event.http_method} is not possible here; allowed: {allowed}.",
-                headers={"Allow": allowed},
-            )
+            message = f"{event.http_method} is not possible here; allowed: {allowed}."
+            return failure(405, "method_not_allowed", message, headers={"Allow": allowed})
         return failure(404, "not_found", "There is no such route.")
 
 

@@ -167,6 +167,34 @@ class KeyPage(BaseModel):
     next_cursor: str | None
 
 
+class Progress(BaseModel):
+    """How far a job is."""
+
+    current: int
+    total: int | None
+
+
+class Job(BaseModel):
+    """A piece of asynchronous work."""
+
+    id: str
+    kind: Literal["ingestion", "distillation", "compaction", "export", "rebuild"]
+    status: Literal["queued", "running", "completed", "failed", "cancelled"]
+    progress: Progress
+    error: str | None
+    key: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class JobPage(BaseModel):
+    """A page of jobs."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
 class SearchEntry(Entry):
     """An entry of a hit; a long content is cut."""
 
@@ -213,6 +241,7 @@ SHAPES: tuple[type[BaseModel], ...] = (
     MessagePage,
     KeyPage,
     SearchResults,
+    JobPage,
     ErrorAnswer,
 )
 UNIONS: dict[str, tuple[str, ...]] = {

@@ -244,6 +244,13 @@ class ListKeys(BaseModel):
     cursor: Annotated[Text, Field(min_length=1, max_length=4_096)] | None = None
 
 
+class ListJobs(BaseModel):
+    """A page of jobs."""
+
+    limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
+    cursor: Annotated[Text, Field(min_length=1, max_length=4_096)] | None = None
+
+
 class Compact(Own):
     """What to compact."""
 

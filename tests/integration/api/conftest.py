@@ -1,0 +1,120 @@
+"""The `api` function over doubles of our own ports, called with real event shapes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from memory_banks import access, bootstrap
+from memory_banks.adapters.embedded.index import EmbeddedIndex
+
+from tests.doubles.clock import ManualClock
+from tests.doubles.embedding import HashedEmbedders
+from tests.doubles.gateway import Reply, event, reply
+from tests.doubles.memory_table import MemoryTable
+
+
+class Messages:
+    """A queue that keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    def send(self, messages: Sequence[Mapping[str, Any]], delay_seconds: int = 0) -> None:
+        self.sent += [dict(message) for message in messages]
+
+
+class Counts:
+    """Metrics that are only counted."""
+
+    def __init__(self) -> None:
+        self.counted: dict[str, int] = {}
+
+    def count(self, name: str, value: int = 1, **dimensions: str) -> None:
+        self.counted[name] = self.counted.get(name, 0) + value
+
+
+@dataclass
+class World:
+    """All ports of one test, and the function on top of them."""
+
+    clock: ManualClock
+    chance: random.Random
+    table: Any = field(default_factory=MemoryTable)
+    ingestion: Any = field(default_factory=Messages)
+    compaction: Any = field(default_factory=Messages)
+    index: Any = field(default_factory=lambda: EmbeddedIndex(":memory:"))
+    embedders: Any = field(default_factory=HashedEmbedders)
+    metrics: Any = field(default_factory=Counts)
+    chat: Any = None
+    blobs: Any = None
+
+    def key(self, account: str = "acme", *scopes: str, expires_at: int | None = None) -> str:
+        """The secret of a new API key."""
+        return access.create_key(self, account, scopes=scopes or ("admin",), expires_at=expires_at)[1]
+
+    def ingest(self) -> None:
+        """Have everything that was announced indexed."""
+        from memory_banks import ingestion
+
+        while self.ingestion.sent:
+            messages, self.ingestion.sent = self.ingestion.sent, []
+            assert ingestion.ingest(self, messages) == []
+        name = self.embedders(self.embedders.default, 256).model
+        self.index.refresh(name)
+
+
+@dataclass
+class Client:
+    """An account's way to the API."""
+
+    world: World
+    secret: str | None
+    version: str | None = None
+
+    def __call__(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **request: Any) -> Reply:
+        from functions.api.handler import handler
+
+        sent = dict(headers or {})
+        if self.secret is not None:
+            sent.setdefault("x-api-key", self.secret)
+        if self.version is not None:
+            sent.setdefault("seclai-version", self.version)
+        return reply(handler(event(method, path, headers=sent, **request), None))
+
+    def bank(self, **settings: Any) -> str:
+        """The id of a new bank."""
+        made = self("POST", "/memory_banks", body={"name": "Support"} | settings)
+        assert made.status == 201, made
+        return str(made.json["id"])
+
+    def write(self, bank: str, content: str = "hello", **entry: Any) -> dict[str, Any]:
+        """A new entry of a conversation bank."""
+        body = {"content": content, "key": "k", "speaker": "user"} | entry
+        made = self("POST", f"/memory_banks/{bank}/entries", body=body)
+        assert made.status == 201, made
+        return dict(made.json["entries"][0])
+
+
+@pytest.fixture
+def world(clock: ManualClock, chance: random.Random) -> Iterator[World]:
+    """Ports of this test alone."""
+    made = World(clock, chance)
+    bootstrap.use(made)
+    yield made
+    bootstrap.use(None)
+
+
+@pytest.fixture
+def api(world: World) -> Client:
+    """The API as the account `acme` sees it, with all scopes and the default version."""
+    return Client(world, world.key())
+
+
+@pytest.fixture
+def stranger(world: World) -> Client:
+    """The API as another account sees it, with all scopes."""
+    return Client(world, world.key("other"))
