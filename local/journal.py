@@ -194,9 +194,9 @@ class JournaledTable:
         """See `ports.Table.due`."""
         return self._inner.due(partition, until, limit)
 
-    def aged(self, age_pk: str, *, before: str | None = None, limit: int = 100) -> list[Aged]:
+    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
         """See `ports.Table.aged`."""
-        return self._inner.aged(age_pk, before=before, limit=limit)
+        return self._inner.aged(age_pk, after=after, before=before, limit=limit)
 
 
 def _key(action: Action) -> Key:

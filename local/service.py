@@ -143,7 +143,7 @@ def _working(wiring: LocalWiring, emulator: Emulator, options: Options) -> Itera
         )
         server = uvicorn.Server(config)
         sweeps = [kind for kind, on in (("compaction", settings.sweep_compaction), ("retention", settings.sweep_retention)) if on]
-        workers = [
+        workers: list[Pump | Schedule] = [
             Pump(emulator.client("sqs"), settings.ingestion_queue_url, ingest, batch=10),
             Pump(emulator.client("sqs"), settings.compaction_queue_url, compact, batch=1),
             Schedule(sweep, sweeps, options.sweep_seconds),

@@ -27,11 +27,12 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
+    from pydantic import ValidationError
+
     from local import service
     from local.data_folder import InUse
     from local.emulator import EmulatorFailed
     from local.ministack.install import InstallFailed
-    from pydantic import ValidationError
 
     # What is written here (texts, a key) is for its owner alone.
     os.umask(0o077)
