@@ -31,7 +31,9 @@ class Configuration(BaseModel):
     architecture: Literal["arm64", "x86_64"] = Field("arm64", description="Processor of the functions")
     removal: Literal["retain", "destroy"] = Field("retain", description="What becomes of table, bucket and domain with the stack")
     recovery_days: int = Field(35, ge=1, le=35, description="Days that point-in-time recovery reaches back")
-    log_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 180, 365] = Field(30, description="Days that logs are kept")
+    log_days: Annotated[Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 180, 365], BeforeValidator(int)] = Field(
+        30, description="Days that logs are kept"
+    )
 
     throttle_rate: int = Field(100, ge=1, description="Requests a second that the API takes")
     throttle_burst: int = Field(200, ge=1, description="Requests at once that the API takes")
