@@ -194,6 +194,9 @@ def test_age_lists_the_oldest_first(table: Table) -> None:
         table.write(Put(item(name, age_pk="A", age=age)))
     assert [(one.key.sk, one.age) for one in table.aged("A", before="3")] == [("b", "1"), ("c", "2")]
     assert [one.key.sk for one in table.aged("A", limit=1)] == ["b"]
+    assert [one.key.sk for one in table.aged("A", after="1")] == ["c", "a"]
+    assert [one.key.sk for one in table.aged("A", after="1", before="3")] == ["c"]
+    assert table.aged("A", after="2", before="2") == []
     assert [one.key.sk for one in table.aged("A")] == ["b", "c", "a"]
     table.write(Delete(Key("p", "b")))
     assert [one.key.sk for one in table.aged("A")] == ["c", "a"]

@@ -66,7 +66,7 @@ class MemoryTable:
                 names.reverse()
             found: list[Item] = []
             size = 0
-            for position, name in enumerate(names):
+            for name in names:
                 if (limit is not None and len(found) == limit) or size > PAGE_BYTES:
                     return Page(found, found[-1]["sk"])
                 item = copy.deepcopy(self._items[pk][name])
@@ -74,7 +74,6 @@ class MemoryTable:
                 if attributes is not None:
                     item = {key: value for key, value in item.items() if key in {"pk", "sk", *attributes}}
                 found.append(item)
-                del position
             return Page(found, None)
 
     def _between(self, pk: str, after: str | None, before: str | None, first: str | None, last: str | None) -> list[str]:
@@ -154,10 +153,11 @@ class MemoryTable:
             found = sorted((at, key) for key, (pk, at) in self._due.items() if pk == name and at <= until)
             return [Due(key, at) for at, key in found[:limit]]
 
-    def aged(self, age_pk: str, *, before: str | None = None, limit: int = 100) -> list[Aged]:
+    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
         with self._lock:
             self.reads += 1
-            found = [(age, key) for age, key in self._age.get(age_pk, []) if before is None or age < before]
+            ages = self._age.get(age_pk, [])
+            found = [(age, key) for age, key in ages if (before is None or age < before) and (after is None or age > after)]
             return [Aged(key, age) for age, key in found[:limit]]
 
     def everything(self) -> list[Item]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import limits, marking, versions
+from . import compaction, limits, retention, versions
 from .bank import Bank, Mode, from_item, key_of, to_item
 from .errors import BadRequest, Invalid, NotFound
-from .ports import Is, Item, Ports, Put, UnknownModel, Update
+from .ports import Action, Is, Item, Ports, Put, UnknownModel, Update
 from .retrying import until_committed
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str, *, brou
         strip_quoted_reply_chains=wanted.strip_quoted_reply_chains,
         source_connection_id=_uuid(ports),
     )
-    ports.table.write(Put(to_item(bank), when=(Is("pk", "missing"),)))
+    ports.table.write(Put(to_item(bank) | retention.due_at_creation(bank), when=(Is("pk", "missing"),)))
     return bank
 
 
@@ -186,18 +186,23 @@ def _store(ports: Ports, old: Bank, new: Bank) -> Bank:
     """Write what differs and leave the rest of the record alone: due marks, a rebuild's and the source's attributes."""
     before, after = asdict(old), asdict(new)
     differing = [f.name for f in fields(Bank) if before[f.name] != after[f.name]]
-    marks: Item = {}
-    if {"retention_days", "max_turns", "max_size_tokens"} & set(differing):
-        marks = marking.due(old.id, ports.clock.now())
-    item = ports.table.write(
+    now = ports.clock.now()
+    marks: Item = retention.marks(new, now) if "retention_days" in differing else {}
+    actions: list[Action] = [
         Update(
             key_of(old.account, old.id),
             set={name: after[name] for name in differing if after[name] is not None} | marks,
             remove=tuple(name for name in differing if after[name] is None),
             when=(Is("version", "=", old.version), Is("deleted", "missing")),
         )
-    )
-    return from_item(item)
+    ]
+    thresholds = new.compacts and bool({"max_turns", "max_size_tokens"} & set(differing))
+    if thresholds:
+        actions.append(compaction.walk_record(new, now))
+    ports.table.transact(actions)
+    if thresholds:
+        compaction.send(ports, [compaction.walk_message(new)])
+    return new
 
 
 def _all(ports: Ports, account: str) -> list[Bank]:

@@ -33,3 +33,18 @@ def until_committed(attempt: Callable[[], Result], clock: Clock, chance: Chance,
             clock.sleep(wait)
         except TableUnavailable as error:
             raise DatabaseUnavailable("the table can't be reached") from error
+
+
+def contended(action: Callable[[], Result], clock: Clock, chance: Chance, tries: int = 30) -> Result:
+    """Run `action`, again with jitter as long as it is contended; the last `Contended` is raised. Failed conditions are too.
+
+    For what is safe to repeat because its conditions tell whether it still applies.
+    """
+    pause = FIRST_PAUSE
+    for _ in range(tries - 1):
+        try:
+            return action()
+        except Contended:
+            clock.sleep(chance.random() * pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+    return action()

@@ -169,7 +169,7 @@ def _errors() -> Iterator[None]:
         if code == "ConditionalCheckFailedException":
             raise ConditionFailed from error
         if code == "TransactionCanceledException":
-            reasons = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", [])]  # type: ignore[typeddict-item]
+            reasons = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", [])]
             failed = tuple(position for position, reason in enumerate(reasons) if reason == "ConditionalCheckFailed")
             if failed:
                 raise ConditionFailed(failed) from error
@@ -206,7 +206,7 @@ class DynamoTable:
                 for raw in answer["Responses"].get(self._name, []):
                     item = _decode_item(raw)
                     found[item["pk"], item["sk"]] = item
-                wanted = list(answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys", []))
+                wanted = list(answer["UnprocessedKeys"].get(self._name, {"Keys": []})["Keys"])
                 if not wanted:
                     break
                 self._clock.sleep(self._chance.random() * min(0.05 * 2**attempt, 1))
@@ -338,18 +338,24 @@ class DynamoTable:
         items = [_decode_item(raw) for raw in answer["Items"]]
         return [Due(Key(item["pk"], item["sk"]), item["due_at"]) for item in items]
 
-    def aged(self, age_pk: str, *, before: str | None = None, limit: int = 100) -> list[Aged]:
+    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
         """See `ports.Table.aged`."""
         condition, values = "age_pk = :pk", {":pk": {"S": age_pk}}
-        if before is not None:
-            condition, values = condition + " AND age < :before", values | {":before": {"S": before}}
+        low, high = None if after is None else after + "\0", before
+        if low is not None and high is not None:
+            condition += " AND age BETWEEN :low AND :high"
+        elif low is not None or high is not None:
+            condition += " AND age >= :low" if low is not None else " AND age < :high"
+        values |= {name: {"S": value} for name, value in ((":low", low), (":high", high)) if value is not None}
+        if low is not None and high is not None and low > high:
+            return []
         with _errors():
             answer = self._client.query(
                 TableName=self._name,
                 IndexName="age",
                 KeyConditionExpression=condition,
-                ExpressionAttributeValues=values,  # type: ignore[arg-type]
+                ExpressionAttributeValues=values,
                 Limit=limit,
             )
         items = [_decode_item(raw) for raw in answer["Items"]]
-        return [Aged(Key(item["pk"], item["sk"]), item["age"]) for item in items]
+        return [Aged(Key(item["pk"], item["sk"]), item["age"]) for item in items if item["age"] != before]

@@ -1,0 +1,28 @@
+"""The `compact` function: a batch of the compaction queue, failed messages named so that only they come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from memory_banks import bootstrap, compaction
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+
+MARGIN_MS = 10_000
+"""Kept for the commit after the model has answered."""
+
+
+def _compact(record: SQSRecord, lambda_context: Any = None) -> None:
+    ports = bootstrap.ports()
+    left = lambda_context.get_remaining_time_in_millis() if lambda_context else 60_000
+    compaction.handle(ports, record.json_body, deadline=ports.clock.now() + left - MARGIN_MS)
+
+
+def handler(event: dict[str, Any], context: Any) -> PartialItemFailureResponse:
+    """SQS event in, `batchItemFailures` out."""
+    return process_partial_response(event=event, record_handler=_compact, processor=processor, context=context)
