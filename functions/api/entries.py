@@ -31,7 +31,7 @@ ANSWER_BYTES = 5_500_000
 
 ROLES = frozenset({"user", "assistant", "system"})
 
-_IF_MATCH = re.compile(r'(?:W/)?"?([1-9][0-9]{0,8})"?')
+_IF_MATCH = re.compile(r'(?:W/)?"([1-9][0-9]{0,8})"|([1-9][0-9]{0,8})')
 
 
 @router.post(
@@ -207,7 +207,7 @@ def _version(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
     if found := _IF_MATCH.fullmatch(if_match.strip()):
-        return int(found[1])
+        return int(found[1] or found[2])
     raise Invalid(("header", "If-Match"), 'must be the version of an entry, as in If-Match: "3"')
 
 

@@ -62,9 +62,8 @@ class World:
 
         while self.ingestion.sent:
             messages, self.ingestion.sent = self.ingestion.sent, []
-            assert ingestion.ingest(self, messages) == []
-        name = self.embedders(self.embedders.default, 256).model
-        self.index.refresh(name)
+            for message in messages:
+                ingestion.ingest(self, message)
 
 
 @dataclass

@@ -1,0 +1,74 @@
+"""Every route with another account's ids: a 404 like for ids that never were, and nothing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.api.routes import app
+
+from .conftest import Client, World
+
+BODIES: dict[tuple[str, str], Any] = {
+    ("PUT", "/memory_banks/<bank_id>"): {"name": "Taken over"},
+    ("POST", "/memory_banks/<bank_id>/entries"): {"content": "c", "key": "k", "speaker": "user"},
+    ("PATCH", "/memory_banks/<bank_id>/entries/<entry_id>"): {"content": "Taken over"},
+    ("POST", "/memory_banks/<bank_id>/search"): {"query": "secret"},
+    ("POST", "/memory_banks/<bank_id>/context"): {"query": "secret", "key": "k", "max_tokens": 100},
+}
+ROUTES = sorted((route.method, route.path) for route in app.routes if "<" in route.path)
+
+
+def test_there_are_routes_to_try() -> None:
+    assert len(ROUTES) >= 13
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: World, method: str, path: str) -> None:
+    from memory_banks import banks, jobs
+
+    bank = api.bank(max_turns=5)
+    entry = api.write(bank, "a secret")["id"]
+    job = jobs.create(world, banks.get(world, "acme", bank), "compaction")["sk"]
+    theirs = path.replace("<bank_id>", bank).replace("<entry_id>", entry).replace("<job_id>", job)
+    never = path.replace("<bank_id>", "00000000-0000-4000-8000-000000000000").replace("<entry_id>", entry).replace("<job_id>", job)
+    before = world.table.everything()
+    sent = len(world.ingestion.sent)
+    request = {"body": BODIES.get((method, path)), "query": {"key": "k"}}
+    answer = stranger(method, theirs, **request)
+    assert answer.status == 404, answer
+    assert answer == stranger(method, never, **request)
+    assert "secret" not in (answer.text or "")
+    assert [item for item in world.table.everything() if not item["pk"].startswith(("ACCOUNT#", "KEY#"))] == [
+        item for item in before if not item["pk"].startswith(("ACCOUNT#", "KEY#"))
+    ]
+    assert len(world.ingestion.sent) == sent
+
+
+def test_ids_of_one_bank_are_not_found_through_another(api: Client) -> None:
+    one, two = api.bank(), api.bank()
+    entry = api.write(one)["id"]
+    named = api.write(one, "named", id="mine")["id"]
+    for entry_id in (entry, named):
+        path = f"/memory_banks/{two}/entries/{entry_id}"
+        assert api("GET", path).status == 404
+        assert api("PATCH", path, body={"content": "x"}).status == 404
+        assert api("DELETE", path).status == 404
+        assert api("GET", f"/memory_banks/{one}/entries/{entry_id}").status == 200
+
+
+def test_lists_and_names_show_only_ones_own(api: Client, stranger: Client) -> None:
+    api.bank(name="Private")
+    assert stranger("GET", "/memory_banks").json["total"] == 0
+    assert stranger("GET", "/search", query={"q": "Private"}).json == {"results": []}
+
+
+def test_a_cursor_of_another_bank_is_refused(api: Client) -> None:
+    one, two = api.bank(), api.bank()
+    for number in range(3):
+        api.write(one, str(number))
+        api.write(two, str(number))
+    cursor = api("GET", f"/memory_banks/{one}/entries", query={"key": "k", "limit": 1}).json["next_cursor"]
+    assert api("GET", f"/memory_banks/{one}/entries", query={"key": "k", "limit": 1, "cursor": cursor}).status == 200
+    assert api("GET", f"/memory_banks/{two}/entries", query={"key": "k", "limit": 1, "cursor": cursor}).status == 422
