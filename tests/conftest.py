@@ -11,6 +11,9 @@ import pytest
 from tests.doubles.clock import ManualClock
 
 if TYPE_CHECKING:
+    from memory_banks.adapters.opensearch import OpenSearchIndex
+    from memory_banks.settings import Settings
+
     from local.emulator import Emulator
 
 
@@ -33,3 +36,26 @@ def emulator() -> Iterator[Emulator]:
 
     with Emulator.started() as emulator:
         yield emulator
+
+
+@pytest.fixture(scope="session")
+def opensearch(request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """Settings of a real OpenSearch node, shared by the whole run. Call indexes `memory-banks-test-…`."""
+    from tests.opensearch_node import opensearch_settings
+
+    with opensearch_settings(asked_for="opensearch" in request.config.getoption("-m")) as settings:
+        yield settings
+
+
+@pytest.fixture
+def opensearch_index(opensearch: Settings) -> Iterator[OpenSearchIndex]:
+    """The adapter on the real node; test indexes are removed afterwards."""
+    from memory_banks.adapters.opensearch import OpenSearchIndex
+    from memory_banks.adapters.opensearch.client import connect
+    from memory_banks.clock import SystemClock
+
+    yield OpenSearchIndex.from_settings(opensearch, SystemClock(), random.SystemRandom())
+    client = connect(opensearch)
+    client.indices.delete(index="memory-banks-test-*", ignore_unavailable=True)
+    client.indices.delete_index_template(name="memory-banks-test-*", ignore=404)
+    client.close()

@@ -13,7 +13,7 @@ import orjson
 
 from ...ports import IndexDocument, Outcome
 from .calls import OVERLOADED, Calls, Patience, Refused, reason
-from .documents import body
+from .documents import body, stored_id
 
 REQUEST_BYTES = 2 << 20
 """A request's size. Domains take 10 MiB at least; smaller ones are spread over the connections."""
@@ -66,7 +66,7 @@ def delete(calls: Calls, name: str, bank: str, ids: Sequence[str], patience: Pat
     for first in range(0, len(ids), 1000):
         waiting = list(ids[first : first + 1000])
         while waiting:
-            lines = (orjson.dumps({"delete": {"_id": id, "routing": bank}}) + b"\n" for id in waiting)
+            lines = (orjson.dumps({"delete": {"_id": stored_id(bank, id), "routing": bank}}) + b"\n" for id in waiting)
             answer = calls.ask("POST", f"/{name}/_bulk", body=b"".join(lines), patience=patience)
             results = [item["delete"] for item in answer["items"]]
             for result in results:
@@ -79,7 +79,7 @@ def delete(calls: Calls, name: str, bank: str, ids: Sequence[str], patience: Pat
 
 def _lines(document: IndexDocument, dimensions: int) -> bytes:
     action = {
-        "_id": document.id,
+        "_id": stored_id(document.bank, document.id),
         "routing": document.bank,
         "version": document.version,
         "version_type": "external_gte",

@@ -39,6 +39,11 @@ def body(document: IndexDocument, dimensions: int) -> dict[str, Any]:
     }
 
 
+def stored_id(bank: str, id: str) -> str:
+    """The `_id`: with the bank in it, so that no request about one bank can name a document of another."""
+    return f"{bank}:{id}"
+
+
 def place(entry: str) -> str:
     """The partition, then the sort position in it: a summary comes right after the last entry it replaces."""
     return entry[ULID_LENGTH : 2 * ULID_LENGTH] + entry[:ULID_LENGTH] + entry[2 * ULID_LENGTH :]
@@ -48,7 +53,7 @@ def hit(found: Mapping[str, Any], score: Score) -> Hit:
     """A search's hit."""
     source = found["_source"]
     return Hit(
-        found["_id"],
+        _id(found),
         source["entry"],
         source["form"],
         _members(source),
@@ -64,7 +69,7 @@ def indexed(found: Mapping[str, Any]) -> Indexed:
     """What a scan shows of a document."""
     source = found["_source"]
     form: Form = source["form"]
-    return Indexed(found["_id"], source["entry"], form, found["_version"], _members(source))
+    return Indexed(_id(found), source["entry"], form, found["_version"], _members(source))
 
 
 def as_it_is(score: float) -> float:
@@ -76,6 +81,11 @@ def of_inner_product(score: float) -> float:
     """(1 + cosine) / 2 from faiss' score of an inner product p: p + 1, or 1 / (1 - p) when p is negative."""
     product = score - 1 if score >= 1 else 1 - 1 / score
     return (1 + product) / 2
+
+
+def _id(found: Mapping[str, Any]) -> str:
+    id: str = found["_id"]
+    return id.rpartition(":")[2]
 
 
 def _members(source: Mapping[str, Any]) -> tuple[Member, ...]:
