@@ -24,7 +24,7 @@ class Event(APIGatewayProxyEventV2):
     @property
     def headers(self) -> dict[str, str]:
         """The headers. That a body is JSON was checked before routing, in whatever case its type was written."""
-        headers: dict[str, str] = CaseInsensitiveDict(self.get("headers"))
+        headers: dict[str, str] = CaseInsensitiveDict(self.get("headers"))  # type: ignore[no-untyped-call]
         headers["content-type"] = "application/json"
         return headers
 
