@@ -31,7 +31,7 @@ class Models(Construct):
     def grant_chat(self, function: MemoryFunction) -> None:
         """Let a function ask the chat model."""
         function.setting("chat_model", self._configuration.chat_model)
-        self._grant(function, (self._configuration.chat_model,))
+        self._grant(function, (self._configuration.chat_model, *self._configuration.other_models))
 
     def _grant(self, function: MemoryFunction, models: tuple[str, ...]) -> None:
         if any(model.startswith("openai/") for model in models):
@@ -53,6 +53,10 @@ class Models(Construct):
         provider, _, name = model.partition("/")
         if provider not in {"bedrock", "anthropic"}:
             return []
+        if name.startswith("arn:"):
+            return [name]
+        if provider == "anthropic" and "anthropic." not in name:
+            name = f"anthropic.{name}"
         stack = Stack.of(self)
         geography, _, plain = name.partition(".")
         if geography not in GEOGRAPHIES:
