@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import uvicorn
 from memory_banks import access, bootstrap
 from memory_banks.errors import Unauthorized
-from memory_banks.ports import Ports
+from memory_banks.ports import ModelError, Ports, UnknownModel
 
 from local.data_folder import DataFolder
 from local.emulator import Emulator, EmulatorFailed
@@ -71,8 +71,8 @@ class Started:
 def run(options: Options, started: Callable[[Started], None]) -> None:
     """Serve until SIGINT or SIGTERM, then finish the requests at hand and put everything on disk.
 
-    Call it in the main thread. `started` is told what runs just before the first request is taken. Raises `PortTaken` and what `store.opened`
-    raises; `emulator.EmulatorFailed` also when the emulator dies meanwhile.
+    Call it in the main thread. `started` is told what runs just before the first request is taken. Raises `PortTaken` and
+    what `store.opened` raises; `emulator.EmulatorFailed` also when the emulator dies meanwhile.
     """
     # Ctrl-C and SIGTERM are the same to the end; while requests are served, uvicorn has them.
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -89,6 +89,7 @@ def run(options: Options, started: Callable[[Started], None]) -> None:
             stack.enter_context(
                 folder.announced(url=url, endpoint=emulator.endpoint, resources=asdict(emulator.resources)),
             )
+            threading.Thread(target=_load_model, args=(wiring,), name="model", daemon=True).start()
             started(_facts(wiring, emulator, folder, url, key))
             server.run(sockets=[listener])
     finally:
@@ -170,6 +171,14 @@ def _guarded(emulator: Emulator, server: uvicorn.Server) -> Iterator[None]:
     yield
     if emulator.process.poll() is not None:
         raise EmulatorFailed("the AWS emulator died; what was written until about a second before is safe: start again")
+
+
+def _load_model(wiring: LocalWiring) -> None:
+    """Have an embedded model in memory before it is asked for. What goes wrong here is told by who asks."""
+    model = wiring.embedders.default
+    if model.startswith("embedded/"):
+        with suppress(ModelError, UnknownModel):
+            wiring.embedders(model, wiring.embedders.sizes(model)[-1]).embed(["ready"])
 
 
 def _facts(wiring: LocalWiring, emulator: Emulator, folder: DataFolder, url: str, key: str) -> Started:

@@ -55,7 +55,7 @@ def _show(service: Client) -> None:
     started = time.monotonic()
     outcome = importing.bring_in(service, bank, pieces, key=KEY, fallback=KEY, quiet=True)
     written = time.monotonic()
-    importing.until_searchable(service, bank["id"], outcome.written, quiet=True)
+    importing.until_searchable(service, bank["id"], [KEY])
     searchable = time.monotonic()
     importing.tell(outcome, bank)
     print(f"durable after {_milliseconds(written - started)}, all searchable after {_milliseconds(searchable - started)}")

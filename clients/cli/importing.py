@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ BATCH = 100
 BATCH_BYTES = 2_000_000
 """Of a request's entries as JSON; the service takes 2.5 MiB."""
 
+PAGE = 1000
+POLL_SECONDS = 0.25
+
 TOLD = 20
 """How many refusals are listed."""
 
@@ -39,6 +43,8 @@ class Outcome:
 
     written: list[str] = field(default_factory=list)
     """Ids of new entries."""
+    keys: set[str] = field(default_factory=set)
+    """What was written to."""
     known: int = 0
     refused: list[tuple[str, str]] = field(default_factory=list)
     """Where it stands, and why."""
@@ -67,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         )
         outcome = bring_in(service, bank, pieces, key=options.key, fallback=options.file.stem)
         if options.wait:
-            until_searchable(service, bank["id"], outcome.written)
+            until_searchable(service, bank["id"], sorted(outcome.keys))
     except Refused as refused:
         raise Failure(refused.reason) from refused
     tell(outcome, bank)
@@ -205,22 +211,25 @@ def _send(service: Client, bank_id: str, batch: list[tuple[str, dict[str, Any]]]
             outcome.known += 1
         else:
             outcome.written.append(entry["id"])
+            outcome.keys.add(entry["key"])
 
 
-def until_searchable(service: Client, bank_id: str, ids: Sequence[str], *, seconds: float = 120, quiet: bool = False) -> bool:
-    """Wait until all these entries can be found; False when it takes too long."""
-    import time
-
-    from tqdm import tqdm
-
+def until_searchable(service: Client, bank_id: str, keys: Sequence[str], *, seconds: float = 300) -> bool:
+    """Wait until every entry of these keys can be found; False when it takes too long."""
     give_up = time.monotonic() + seconds
-    with tqdm(total=len(ids), unit=" searchable", disable=True if quiet else None, file=sys.stderr) as bar:
-        for one in ids:
-            while not service.call("GET", f"/memory_banks/{bank_id}/entries/{one}")["indexed"]:
+    for key in keys:
+        cursor: str | None = None
+        while True:
+            query = {"key": key, "limit": PAGE} | ({"cursor": cursor} if cursor else {})
+            page = service.call("GET", f"/memory_banks/{bank_id}/entries", query=query)
+            if not all(entry["indexed"] for entry in page["entries"]):
                 if time.monotonic() > give_up:
                     return False
-                time.sleep(0.1)
-            bar.update()
+                time.sleep(POLL_SECONDS)
+            elif page["next_cursor"]:
+                cursor = page["next_cursor"]
+            else:
+                break
     return True
 
 
