@@ -29,7 +29,14 @@ _ERRORS = {
     503: "The database or the vector store can't be reached",
 }
 _ALWAYS = (400, 401, 403, 404, 500, 503)
-_WITH_BODY = (409, 413, 415)
+_WITH_BODY = (413, 415)
+_SOMETIMES = {
+    "write_entries": (409,),
+    "load_entries": (410,),
+    "get_entry": (410,),
+    "correct_entry": (410, 412),
+    "delete_entry": (410,),
+}
 
 
 @lru_cache(maxsize=1)
@@ -54,10 +61,7 @@ def document(app: Resolver) -> dict[str, Any]:
         name: {"title": name, "anyOf": [{"$ref": _REF.format(model=one)} for one in parts]} for name, parts in UNIONS.items()
     }
     schemas.pop("ResponseValidationError", None)
-    made["components"]["securitySchemes"] = {
-        "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-        "Bearer": {"type": "http", "scheme": "bearer"},
-    }
+    made["components"] |= _shared()
     made["security"] = [{"ApiKey": []}, {"Bearer": []}]
     for route in app.routes:
         if route.include_in_schema:
@@ -67,6 +71,33 @@ def document(app: Resolver) -> dict[str, Any]:
             _true_parameters(operation, route.dependant.query_params, schemas)
             _true_responses(operation)
     return made
+
+
+def _shared() -> dict[str, Any]:
+    """What all operations refer to."""
+    known = {"type": "string", "enum": list(versions.KNOWN)}
+    error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorAnswer")}}}
+    header = {versions.HEADER: {"$ref": "#/components/headers/Version"}}
+    return {
+        "securitySchemes": {
+            "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            "Bearer": {"type": "http", "scheme": "bearer"},
+        },
+        "headers": {"Version": {"description": "The API version of this answer", "schema": known}},
+        "parameters": {
+            "Version": {
+                "name": versions.HEADER,
+                "in": "header",
+                "required": False,
+                "description": "The API version this request means; else the account's pin, else the default",
+                "schema": known,
+            }
+        },
+        "responses": {
+            f"Error{status}": {"description": description, "headers": header, "content": error}
+            for status, description in _ERRORS.items()
+        },
+    }
 
 
 def page(app: Resolver) -> str:
@@ -94,15 +125,7 @@ def _true_parameters(operation: dict[str, Any], query: list[Any], schemas: dict[
                     one["description"] = inner.pop("description", one.get("description", ""))
                     one["required"] = one["name"] in schema.get("required", [])
                     one["schema"] = _without_null(inner)
-    parameters.append(
-        {
-            "name": versions.HEADER,
-            "in": "header",
-            "required": False,
-            "description": "The API version this request means",
-            "schema": {"type": "string", "enum": list(versions.KNOWN)},
-        }
-    )
+    parameters.append({"$ref": "#/components/parameters/Version"})
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -116,14 +139,20 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _true_responses(operation: dict[str, Any]) -> None:
-    """The errors, and the version that every answer names."""
+    """The errors, the version that every answer names, and no body where there is none."""
     responses = operation["responses"]
-    statuses = _ALWAYS + (_WITH_BODY if "requestBody" in operation else ())
-    for status in statuses:
-        content = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorAnswer")}}}
-        responses.setdefault(str(status), {"description": _ERRORS[status], "content": content})
-    for extra in operation.pop("x-errors", ()):
-        content = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorAnswer")}}}
-        responses[str(extra)] = {"description": _ERRORS[extra], "content": content}
+    if "204" in responses:
+        responses["204"].pop("content", None)
     for response in responses.values():
-        response["headers"] = {versions.HEADER: {"description": "The API version of this answer", "schema": {"type": "string"}}}
+        response["headers"] = {versions.HEADER: {"$ref": "#/components/headers/Version"}}
+    errors = _ALWAYS + (_WITH_BODY if "requestBody" in operation else ()) + _SOMETIMES.get(operation["operationId"], ())
+    for status in errors:
+        responses.setdefault(str(status), {"$ref": f"#/components/responses/Error{status}"})
+
+
+if __name__ == "__main__":
+    import sys
+
+    from .routes import app as all_routes
+
+    sys.stdout.write(text(all_routes))

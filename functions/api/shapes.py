@@ -195,6 +195,14 @@ class JobPage(BaseModel):
     next_cursor: str | None
 
 
+class CompactionScheduled(BaseModel):
+    """A compaction that was asked for."""
+
+    memory_bank_id: str
+    status: Literal["queued", "running", "completed", "failed", "cancelled"]
+    job: Job
+
+
 class SearchEntry(Entry):
     """An entry of a hit; a long content is cut."""
 
@@ -242,6 +250,7 @@ SHAPES: tuple[type[BaseModel], ...] = (
     KeyPage,
     SearchResults,
     JobPage,
+    CompactionScheduled,
     ErrorAnswer,
 )
 UNIONS: dict[str, tuple[str, ...]] = {

@@ -24,9 +24,16 @@ from tests.doubles.memory_table import MemoryTable
 OLD, NEW = "2026-07-27", "2026-08-03"
 
 
+class Messages(list[Any]):
+    """A queue that keeps what it was sent."""
+
+    def send(self, messages: Any, delay_seconds: int = 0) -> None:
+        self.extend(messages)
+
+
 @pytest.fixture
 def ports(clock: ManualClock, chance: random.Random) -> Any:
-    return SimpleNamespace(clock=clock, chance=chance, table=MemoryTable(), embedders=HashedEmbedders())
+    return SimpleNamespace(clock=clock, chance=chance, table=MemoryTable(), embedders=HashedEmbedders(), compaction=Messages())
 
 
 def create(ports: Any, version: str = versions.DEFAULT, account: str = "acme", **settings: Any) -> Bank:
@@ -160,14 +167,33 @@ def test_an_update_that_changes_nothing_writes_nothing(ports: Any) -> None:
     assert ports.table.writes == writes
 
 
-@pytest.mark.parametrize("change", [{"retention_days": 3}, {"retention_days": None}, {"max_turns": 9}, {"max_size_tokens": 100}])
-def test_a_new_retention_or_threshold_makes_the_bank_due_now(ports: Any, change: dict[str, Any]) -> None:
+def due(ports: Any) -> list[Any]:
+    """What the sweeps would find now."""
+    return [one.key for number in range(16) for one in ports.table.due(number, ports.clock.now(), 10)]
+
+
+@pytest.mark.parametrize("change", [{"retention_days": 3}, {"retention_days": None}])
+def test_a_new_retention_makes_the_bank_due_now(ports: Any, change: dict[str, Any]) -> None:
     bank = create(ports)
-    assert not any(ports.table.due(number, 2**60, 10) for number in range(16))
-    ports.clock.advance(5)
+    assert due(ports) == []
     update(ports, bank, **change)
-    found = [one for number in range(16) for one in ports.table.due(number, ports.clock.now(), 10)]
-    assert [one.key for one in found] == [key_of("acme", bank.id)]
+    assert due(ports) == [key_of("acme", bank.id)]
+
+
+@pytest.mark.parametrize("change", [{"max_turns": 9}, {"max_size_tokens": 100}])
+def test_new_thresholds_have_every_key_looked_at_even_when_the_message_is_lost(ports: Any, change: dict[str, Any]) -> None:
+    bank = create(ports)
+    update(ports, bank, **change)
+    [message] = ports.compaction
+    assert (message["bank"], message["version"]) == (bank.id, 2)
+    [record] = due(ports)
+    assert ports.table.read([record])[0]["version"] == 2
+
+
+def test_thresholds_taken_away_concern_nobody(ports: Any) -> None:
+    bank = create(ports, max_turns=9)
+    update(ports, bank, max_turns=0)
+    assert (due(ports), ports.compaction) == ([], [])
 
 
 def test_a_new_name_leaves_due_marks_and_unknown_attributes_alone(ports: Any) -> None:
@@ -179,7 +205,7 @@ def test_a_new_name_leaves_due_marks_and_unknown_attributes_alone(ports: Any) ->
 
 
 class Between:
-    """A table on which something happens just before the first write."""
+    """A table on which something happens just before the first transaction."""
 
     def __init__(self, table: MemoryTable, happening: Callable[[], Any]) -> None:
         self._table = table
@@ -188,17 +214,17 @@ class Between:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._table, name)
 
-    def write(self, action: Any) -> Any:
+    def transact(self, actions: Any) -> Any:
         happening, self._happening = self._happening, None
         if happening:
             happening()
-        return self._table.write(action)
+        return self._table.transact(actions)
 
 
 def test_two_updates_at_once_do_not_mix(ports: Any) -> None:
     bank = create(ports)
     table = ports.table
-    inner = SimpleNamespace(clock=ports.clock, chance=ports.chance, table=table, embedders=ports.embedders)
+    inner = SimpleNamespace(**vars(ports))
     ports.table = Between(table, lambda: update(inner, bank, description="theirs", max_turns=3))
     after = update(ports, bank, name="Mine", max_turns=8)
     assert (after.name, after.description, after.max_turns, after.version) == ("Mine", "theirs", 8, 3)
@@ -216,10 +242,10 @@ def test_a_bank_deleted_under_an_update_stays_deleted(ports: Any) -> None:
 def test_a_table_that_stays_contended_is_given_up_at_the_deadline(ports: Any) -> None:
     bank = create(ports)
 
-    def contended(action: Any) -> Any:
+    def contended(actions: Any) -> Any:
         raise Contended
 
-    ports.table = SimpleNamespace(read=ports.table.read, write=contended)
+    ports.table = SimpleNamespace(read=ports.table.read, transact=contended)
     start = ports.clock.now()
     with pytest.raises(DatabaseUnavailable):
         update(ports, bank, name="Mine")

@@ -219,7 +219,7 @@ class LoadEntries(BaseModel):
     )
     max_tokens: Annotated[int, Field(ge=1, le=limits.COUNT)] | None = Field(None, description="At most so many tokens in total")
     speaker: list[Speaker] = Field([], description="One or several", max_length=100)
-    tags: FilterTags = Field([], description="Entries with any of these; commas separate")
+    tags: FilterTags = Field([], description="Entries with all of these; commas separate")
     since: Time | None = Field(None, description="occurred_at at or after")
     until: Time | None = Field(None, description="occurred_at before")
     format: Literal["entries", "messages"] = "entries"
