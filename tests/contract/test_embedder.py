@@ -1,14 +1,19 @@
-"""What every `ports.Embedder` promises, on each adapter that runs here."""
+"""What every `ports.Embedder` promises, on each adapter that runs here: Titan and OpenAI over HTTP to a local server."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+import boto3
 import pytest
+from memory_banks.adapters.bedrock import TitanEmbedder
 from memory_banks.adapters.embedded import embedder as sentence_encoder
 from memory_banks.adapters.models import embedders
 from memory_banks.ports import Embedder
 from memory_banks.settings import Settings
+
+from tests.doubles.model_server import NATIVE, ModelServer
 
 TEXTS = [
     "Alice moved to Lisbon in May.",
@@ -20,14 +25,28 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Embedder:
-    return embedders(Settings())(sentence_encoder.MODEL, 512)
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
 
 
-@pytest.fixture(params=["embedded"])
-def embedder(request: pytest.FixtureRequest) -> Embedder:
-    chosen: Embedder = request.getfixturevalue(request.param)
-    return chosen
+@pytest.fixture(scope="module")
+def embedder(request: pytest.FixtureRequest, server: ModelServer) -> Embedder:
+    match request.param:
+        case "embedded":
+            return embedders(Settings())(sentence_encoder.MODEL, 512)
+        case "openai":
+            return embedders(Settings(openai_base_url=server.url))("openai/some-model", NATIVE)
+        case "openai, another size":
+            return embedders(Settings(openai_base_url=server.url))("openai/some-model", 96)
+        case _:
+            keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+            client = boto3.client("bedrock-runtime", "us-east-1", endpoint_url=server.url, **keys)
+            return TitanEmbedder("amazon.titan-embed-text-v2:0", 256, client)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    metafunc.parametrize("embedder", ["embedded", "openai", "openai, another size", "bedrock"], indirect=True, scope="module")
 
 
 def cosine(a, b) -> float:
