@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import compaction, limits, retention, versions
+from . import limits, versions
 from .bank import Bank, Mode, from_item, key_of, to_item
 from .errors import BadRequest, Invalid, NotFound
 from .ports import Action, Is, Item, Ports, Put, UnknownModel, Update
@@ -58,6 +58,8 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str, *, brou
     Invalid
         A setting that the mode or the type does not have.
     """
+    from . import retention
+
     _refuse_age(wanted.max_age_days, version, brought_in)
     if wanted.strip_quoted_reply_chains and wanted.type != "conversation":
         raise Invalid(("body", "strip_quoted_reply_chains"), "only a conversation bank has reply chains")
@@ -184,6 +186,9 @@ def shown(bank: Bank, version: str) -> dict[str, Any]:
 
 def _store(ports: Ports, old: Bank, new: Bank) -> Bank:
     """Write what differs and leave the rest of the record alone: due marks, a rebuild's and the source's attributes."""
+    # Imported here: most processes never change a bank.
+    from . import compaction, retention
+
     before, after = asdict(old), asdict(new)
     differing = [f.name for f in fields(Bank) if before[f.name] != after[f.name]]
     now = ports.clock.now()
