@@ -91,7 +91,8 @@ def clean(ports: Ports, key: Key) -> bool:
         return False
     if record["kind"] == "generation" and record["again"]:
         # A write that read the bank just before may still have landed: look once more, an hour later.
-        ports.table.write(of_generation(bank, ports.clock.now() + 3_600_000, ports.chance, again=False))
+        again = of_generation(bank, ports.clock.now() + 3_600_000, ports.chance, again=False)
+        ports.table.write(Put(again.item | {"targets": record["targets"]}))
     ports.table.write(Delete(key))
     return True
 
@@ -109,7 +110,7 @@ def _clean_index(ports: Ports, bank: Bank, record: Item) -> None:
     from . import ingestion
 
     partition, sorts = record["partition"], record["sorts"]
-    gone = [sort[: ids.ULID_LENGTH] + partition + sort[ids.ULID_LENGTH :] for sort in sorts]
+    gone = [ids.internal(partition, sort) for sort in sorts]
     for target in _targets(record):
         ports.index.delete_entries(target.index, bank.id, gone)
     ingestion.renew_windows(ports, bank.account, bank.id, bank.generation, partition, sorts)

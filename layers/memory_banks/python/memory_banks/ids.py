@@ -79,6 +79,11 @@ class EntryId(NamedTuple):
         return self.ulid + ("S" if self.summary else "")
 
 
+def internal(partition: str, sort: str) -> str:
+    """The internal id of what is at a sort position of a partition."""
+    return sort[:ULID_LENGTH] + partition + sort[ULID_LENGTH:]
+
+
 def parse(text: str) -> EntryId | None:
     """The parts of an internal id, or None when the text is not one."""
     if not _INTERNAL.fullmatch(text):
