@@ -80,7 +80,7 @@ def terms(text: str) -> list[str]:
     """The terms of a text, in order, repeated as often as they occur."""
     found = []
     for match in _WORD.finditer(text):
-        word = match.group().lower()
+        word = _lower(match.group())
         if not word.strip("_‿"):
             continue
         for start in range(0, len(word), LONGEST):
@@ -88,6 +88,11 @@ def terms(text: str) -> list[str]:
             if term:
                 found.append(term)
     return found
+
+
+def _lower(word: str) -> str:
+    """Lower case one character at a time, as Lucene does it: no final sigma, and a dotted capital I loses its dot."""
+    return word.lower() if word.isascii() else "".join(character.lower()[0] for character in word)
 
 
 @lru_cache(maxsize=65_536)

@@ -116,9 +116,10 @@ def _reason(info: Any) -> str:
 
 
 def reason(problem: Mapping[str, Any]) -> str:
-    """What an `error` object says, with its innermost cause: `mapper_parsing_exception: failed to parse; …`."""
+    """What an `error` object says, with its inner causes: `mapper_parsing_exception: failed to parse; …`."""
     said = []
-    cause: Any = problem
+    roots = problem.get("root_cause")
+    cause: Any = roots[0] if roots else problem
     while isinstance(cause, Mapping):
         said.append(f"{cause.get('type')}: {cause.get('reason')}")
         cause = cause.get("caused_by")
