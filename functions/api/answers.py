@@ -11,6 +11,14 @@ from aws_lambda_powertools.event_handler import Response
 Answer = Response[Any]
 JSON = "application/json"
 
+ANSWER_BYTES = 5_500_000
+"""Of a whole answer as the function gives it to the gateway, where the body is a string inside JSON."""
+
+
+def wire_bytes(text: str) -> int:
+    """The bytes that a body takes on its way to the gateway: quotes and line breaks are escaped once more."""
+    return len(json.dumps(text, ensure_ascii=False).encode())
+
 
 def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
     """A JSON answer."""

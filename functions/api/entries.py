@@ -16,7 +16,7 @@ from memory_banks.errors import Invalid, NotFound
 from memory_banks.limits import IDEMPOTENCY_KEY_LENGTH
 from memory_banks.requests import CorrectEntry, ForgetKey, ListKeys, LoadEntries, Write, WriteOptions, entries_of
 
-from .answers import Answer, answer, documented, nothing
+from .answers import ANSWER_BYTES, Answer, answer, documented, nothing, wire_bytes
 from .event import raw_body
 from .router import Router
 
@@ -25,9 +25,6 @@ TAGS = ["Entries"]
 
 WAIT = 20_000
 """How long a write waits until it is searchable, ms."""
-
-ANSWER_BYTES = 5_500_000
-"""Of a whole answer as the function gives it to the gateway, where the body is a string inside JSON."""
 
 ROLES = frozenset({"user", "assistant", "system"})
 
@@ -186,7 +183,7 @@ def how_many_fit(shown: Sequence[Mapping[str, Any]]) -> int:
     left = ANSWER_BYTES - 2_000
     for number, one in enumerate(shown):
         text = json.dumps(one, ensure_ascii=False, separators=(",", ":"))
-        left -= len(json.dumps(text, ensure_ascii=False).encode())
+        left -= wire_bytes(text)
         if left < 0:
             return number
     return len(shown)

@@ -209,13 +209,27 @@ class SearchEntry(Entry):
     truncated: bool = False
 
 
+class Neighbor(BaseModel):
+    """A turn around a hit."""
+
+    id: str
+    kind: Literal["entry", "summary"]
+    speaker: str | None
+    content: str
+    truncated: bool
+    occurred_at: datetime
+    created_at: datetime
+    version: int
+
+
 class SearchHit(BaseModel):
     """One entry found."""
 
     entry: SearchEntry
     score: float = Field(ge=0, le=1)
-    matched_text: str
-    neighbors: list[dict[str, Any]] = Field(description="The turns around the hit, oldest first")
+    matched_text: str = Field(description="The chunk that matched best")
+    neighbors: list[Neighbor] = Field(description="The turns around the hit, oldest first")
+    debug: dict[str, Any] | None = Field(None, description="How the score came about, when asked for")
 
 
 class SearchResults(BaseModel):

@@ -39,6 +39,10 @@ QUERY_BYTES = 8_192
 TOP_K = 100
 LOAD_LIMIT = 1_000
 NEIGHBORS = 10
+KEYS = 100
+"""Keys one search may name."""
+METADATA_TESTS = 20
+"""Conditions on metadata in one search."""
 IDEMPOTENCY_KEY_LENGTH = 255
 COUNT = 1_000_000_000
 """The largest threshold or number of days."""

@@ -6,17 +6,29 @@ error is not silently lost.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from . import limits
 from .bank import BankType, Mode
 from .entries import NewEntry
 from .errors import Invalid, TooLarge
-from .limits import Content, EntryId, EntryKey, FilterTags, Metadata, Speaker, Tags, Text, Time
+from .limits import Content, EntryId, EntryKey, FilterTags, Metadata, QueryText, Speaker, Tags, Text, Time
+from .ports import MetadataTest
 
 
 class Compatible(BaseModel):
@@ -39,6 +51,10 @@ Description = Annotated[Text, Field(max_length=limits.DESCRIPTION_LENGTH)]
 Prompt = Annotated[Text, Field(max_length=limits.PROMPT_LENGTH)]
 Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 """A threshold or a number of days; 0 means none."""
+
+
+def _wrong(kind: str, message: str) -> PydanticCustomError:
+    return PydanticCustomError(kind, message)
 
 
 def _not_blank(name: str) -> str:
@@ -255,3 +271,111 @@ class Compact(Own):
     """What to compact."""
 
     key: EntryKey | None = Field(None, description="One key; the whole bank if left out")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Search and context
+
+Operator = Literal["eq", "in", "gt", "gte", "lt", "lte", "exists"]
+OPERATORS: tuple[Operator, ...] = ("eq", "in", "gt", "gte", "lt", "lte", "exists")
+
+
+def _metadata_tests(given: Any) -> Any:
+    """Conditions as a caller writes them, `{"a.b": 1, "n": {"gte": 2}, "x": ["p", "q"]}`, checked and made explicit."""
+    if not isinstance(given, Mapping):
+        raise _wrong("object_type", "must be an object of dotted paths and conditions")
+    if len(given) > limits.METADATA_TESTS:
+        raise _wrong("too_many", f"at most {limits.METADATA_TESTS} conditions are allowed")
+    tests: list[MetadataTest] = []
+    for path, condition in given.items():
+        if not path or limits.flaw(path):
+            raise _wrong("path", "a path must be valid Unicode and not empty")
+        operators = condition if isinstance(condition, Mapping) else {"in" if isinstance(condition, list) else "eq": condition}
+        if not operators:
+            raise _wrong("operator", f"{path} needs a value or one of {', '.join(OPERATORS)}")
+        tests += [MetadataTest(path, _operator(path, name), _operand(path, name, value)) for name, value in operators.items()]
+    return tests
+
+
+def _operator(path: str, name: str) -> Operator:
+    for operator in OPERATORS:
+        if operator == name:
+            return operator
+    raise _wrong("operator", f"{path} has an unknown operator; known are {', '.join(OPERATORS)}")
+
+
+def _operand(path: str, operator: str, value: Any) -> Any:
+    if operator == "in":
+        if not isinstance(value, list) or not 1 <= len(value) <= 100:
+            raise _wrong("operand", f"{path}: in takes a list of 1 to 100 values")
+        return [_operand(path, "eq", one) for one in value]
+    if operator == "exists":
+        if not isinstance(value, bool):
+            raise _wrong("operand", f"{path}: exists takes true or false")
+        return value
+    ordered = operator in {"gt", "gte", "lt", "lte"}
+    if not isinstance(value, str | int | float) or (ordered and isinstance(value, bool)):
+        raise _wrong(
+            "operand", f"{path}: {operator} takes {'a number or a text' if ordered else 'a text, a number, true or false'}"
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _wrong("operand", f"{path}: {operator} takes a finite number")
+    if isinstance(value, str) and (found := limits.flaw(value)):
+        raise _wrong("operand", f"{path}: {found}")
+    return value
+
+
+def _several(given: Any) -> Any:
+    return [given] if isinstance(given, str) else given
+
+
+MetadataTests = Annotated[
+    list[MetadataTest],
+    BeforeValidator(_metadata_tests),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "By dotted path: a value, a list of values, or operators (eq, in, gt, gte, lt, lte, exists)",
+            "additionalProperties": True,
+        }
+    ),
+]
+ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Keys = Annotated[
+    list[EntryKey], BeforeValidator(_several), Field(min_length=1, max_length=limits.KEYS), WithJsonSchema(ONE_OR_SEVERAL)
+]
+Speakers = Annotated[list[Speaker], BeforeValidator(_several), Field(max_length=100), WithJsonSchema(ONE_OR_SEVERAL)]
+
+
+class SearchEntries(Own):
+    """What to look for."""
+
+    query: QueryText
+    key: Keys | None = Field(None, description="One key or up to 100; every key of the bank if left out")
+    top_k: Annotated[int, Field(ge=1, le=limits.TOP_K)] = 10
+    mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"
+    speaker: Speakers = Field([], description="One or several")
+    tags: FilterTags = Field([], description="Entries with all of these")
+    tags_any: FilterTags = Field([], description="Entries with any of these")
+    metadata: MetadataTests = []
+    since: Time | None = Field(None, description="occurred_at at or after")
+    until: Time | None = Field(None, description="occurred_at before")
+    kind: Literal["entry", "summary"] | None = None
+    min_score: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="Least similarity of the best chunk, (1 + cosine) / 2; not in keyword mode"
+    )
+    neighbors: Annotated[int, Field(ge=0, le=limits.NEIGHBORS)] = Field(0, description="Turns before and after each hit")
+    debug: bool = Field(False, description="Tell how each score came about")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Upkeep
+
+
+class Rebuild(Own):
+    """What the index of a bank is made again for. Nothing given: the mode and model it has."""
+
+    mode: Mode | None = Field(None, description="Another mode; custom when a model or a size is given")
+    embedding_model: Name | None = Field(None, description="Another model, provider/model-name; mode custom")
+    dimensions: Annotated[int, Field(gt=0)] | None = Field(None, description="Another size; mode custom")
+    reconcile: bool = Field(False, description="Only compare the index with the table and mend what differs")
