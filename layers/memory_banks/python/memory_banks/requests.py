@@ -357,7 +357,7 @@ class SearchEntries(Own):
     speaker: Speakers = Field([], description="One or several")
     tags: FilterTags = Field([], description="Entries with all of these")
     tags_any: FilterTags = Field([], description="Entries with any of these")
-    metadata: MetadataTests = []
+    metadata: MetadataTests = Field(default_factory=list)
     since: Time | None = Field(None, description="occurred_at at or after")
     until: Time | None = Field(None, description="occurred_at before")
     kind: Literal["entry", "summary"] | None = None
