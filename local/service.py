@@ -37,6 +37,10 @@ GRACE_SECONDS = 30
 """How long requests may take to finish when the service stops: longer than a write waits."""
 
 
+BACKLOG = 128
+"""Connections that may wait to be accepted."""
+
+
 class PortTaken(Exception):
     """Something else listens there."""
 
@@ -90,6 +94,8 @@ def run(options: Options, started: Callable[[Started], None]) -> None:
                 folder.announced(url=url, endpoint=emulator.endpoint, resources=asdict(emulator.resources)),
             )
             threading.Thread(target=_load_model, args=(wiring,), name="model", daemon=True).start()
+            # From here on a client that is told the address waits a moment instead of being turned away.
+            listener.listen(BACKLOG)
             started(_facts(wiring, emulator, folder, url, key))
             server.run(sockets=[listener])
     finally:
