@@ -1,0 +1,254 @@
+"""Search: find entries by meaning and by words, and show only what the table says is remembered.
+
+One embedding and one round trip to the index give up to four rankings (chunks and windows, by vector and by words).
+`fusion` makes one ranking of entries of them. The best ones are then checked against the table by strong batch reads that
+carry the bank, the heads and the entries: whatever is deleted, compacted, expired or indexed in another version is dropped,
+and a window counts only while each of its turns is alive in the version that was indexed. When too few are left, the index
+is asked once more, for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import bank as banks
+from . import entries, fusion, ids, partitions
+from .bank import Bank
+from .entries import Entry
+from .errors import Invalid
+from .fusion import Candidate
+from .partitions import Head
+from .ports import Filter, Form, Hit, Key, MetadataTest, Ports, Ranking
+
+Mode = Literal["hybrid", "semantic", "keyword"]
+
+DEPTH = 100
+"""Documents asked of each ranking at the least; twice the page when that is more. Fusion needs some breadth to compare."""
+
+REFILL = 4
+"""How many times deeper the second look goes, when too little of the first was alive."""
+
+DEEPEST = 1_000
+"""Documents of a ranking at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What to look for. Times are ms; `since` (inclusive) and `until` (exclusive) compare `occurred_at`.
+
+    `keys`: None looks in every partition of the bank. `min_score`: least similarity of the best chunk, (1 + cosine) / 2;
+    not in keyword mode. `neighbors`: how many turns before and after each entry to give along.
+    """
+
+    query: str
+    keys: Sequence[str] | None = None
+    top_k: int = 10
+    mode: Mode = "hybrid"
+    speakers: Sequence[str] = ()
+    tags_any: Sequence[str] = ()
+    tags_all: Sequence[str] = ()
+    metadata: Sequence[MetadataTest] = ()
+    since: int | None = None
+    until: int | None = None
+    kinds: Sequence[Literal["entry", "summary"]] = ()
+    min_score: float | None = None
+    neighbors: int = 0
+    debug: bool = False
+
+    @property
+    def depth(self) -> int:
+        """How many documents to ask of each ranking."""
+        return max(DEPTH, 2 * self.top_k)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry that was found. `score` is between 0 and 1 and compares within one search."""
+
+    entry: Entry
+    score: float
+    matched_text: str
+    """The chunk of the content that matched best."""
+    neighbors: tuple[Entry, ...] = ()
+    """The turns around it, in order, without the entry itself."""
+    parts: dict[str, Any] | None = None
+    """With `debug`: how the score came about."""
+
+
+def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
+    """The entries that match best, best first; ties, newest first.
+
+    Costs one embedding (none in keyword mode), one index round trip (two when too many hits are dead), and a batch read
+    for each hundred items; one more small one for the watermarks when keys are given. Raises `Invalid`, and the ports'
+    own `IndexUnavailable`, `TableUnavailable` and `ModelError`.
+    """
+    if request.mode == "keyword" and request.min_score is not None:
+        raise Invalid(("body", "min_score"), "is a similarity of vectors; the keyword mode has none")
+    truth = _Truth(ports, bank)
+    watermarks = truth.watermarks(request.keys)
+    if watermarks is not None and not watermarks:
+        return []
+    filter = Filter(
+        bank=bank.id,
+        generation=bank.generation,
+        above=watermarks,
+        kinds=tuple(request.kinds),
+        speakers=tuple(request.speakers),
+        tags_any=tuple(request.tags_any),
+        tags_all=tuple(request.tags_all),
+        metadata=tuple(request.metadata),
+        since=request.since,
+        until=request.until,
+        created_after=bank.cutoff(ports.clock.now()),
+    )
+    vector = None
+    if request.mode != "keyword":
+        vector = ports.embedders(bank.embedding_model, bank.dimensions).embed_query(request.query)
+    forms: tuple[Form, ...] = ("chunk", "window") if bank.conversation else ("chunk",)
+    size = request.depth
+    while True:
+        rankings = ports.index.search(
+            bank.reads.index,
+            filter,
+            vector=vector,
+            text=None if request.mode == "semantic" else request.query,
+            forms=forms,
+            size=size,
+        )
+        best = _alive(truth, rankings, size, request)
+        if len(best) >= request.top_k or size != request.depth or not _more(rankings, size, request.min_score):
+            break
+        size = min(size * REFILL, DEEPEST)
+    return [_found(truth, candidate, request) for candidate in best]
+
+
+def _more(rankings: Sequence[Ranking], size: int, min_score: float | None) -> bool:
+    """Whether looking deeper may find more: a ranking was cut off before the least score that is wanted."""
+    if min_score is not None:
+        rankings = [one for one in rankings if (one.form, one.method) == ("chunk", "vector") and one.hits[-1:]]
+        return any(len(one.hits) >= size and one.hits[-1].score >= min_score for one in rankings)
+    return any(len(one.hits) >= size for one in rankings)
+
+
+def _alive(truth: _Truth, rankings: Sequence[Ranking], size: int, request: SearchRequest) -> list[Candidate]:
+    """The best living candidates, up to the page. Reads twice the page at first, and on only where something was dead."""
+    while True:
+        candidates = [
+            one
+            for one in fusion.fuse(rankings, size, alive=truth.may_count)
+            if request.min_score is None or (one.similarity is not None and one.similarity >= request.min_score)
+        ]
+        page = candidates[: request.top_k]
+        if not truth.unread(_support(page, candidates)):
+            return page
+        truth.read(_support(candidates[: 2 * request.top_k], candidates))
+
+
+def _support(shown: Sequence[Candidate], candidates: Sequence[Candidate]) -> set[str]:
+    """Every entry that the scores of these candidates rest on: their own, their windows' members, the neighbours that lift."""
+    beside = fusion.neighbours(hit for candidate in candidates for hit in candidate.hits)
+    known = {candidate.entry for candidate in candidates}
+    support = {candidate.entry for candidate in shown}
+    for candidate in shown:
+        support |= {member.entry for hit in candidate.hits for member in hit.members}
+        support |= beside.get(candidate.entry, set()) & known
+    return support
+
+
+class _Truth:
+    """What the table says, read strongly and once each, after the index was asked."""
+
+    def __init__(self, ports: Ports, bank: Bank) -> None:
+        self._ports = ports
+        self._bank = bank
+        self._fresh: Bank | None = bank
+        self._heads: dict[str, Head | None] = {}
+        self._entries: dict[str, Entry | None] = {}
+
+    def watermarks(self, keys: Sequence[str] | None) -> dict[str, str] | None:
+        """The partitions of some keys that exist, each with its watermark; None for all partitions."""
+        if keys is None:
+            return None
+        wanted = list(dict.fromkeys(ids.partition_of(self._bank.id, key) for key in keys))
+        items = self._ports.table.read([partitions.head_key(self._bank, partition) for partition in wanted])
+        return {head.partition: head.watermark for head in map(partitions.head_from, filter(None, items))}
+
+    def unread(self, wanted: Iterable[str]) -> list[str]:
+        """Which of these entries were not read yet."""
+        return sorted(set(wanted) - self._entries.keys())
+
+    def read(self, wanted: Iterable[str]) -> None:
+        """Read entries with their heads and the bank, in one strong batch."""
+        missing = self.unread(wanted)
+        places = {entry: parsed for entry in missing if (parsed := ids.parse(entry))}
+        unknown = sorted({place.partition for place in places.values()} - self._heads.keys())
+        keys: list[Key] = [banks.key_of(self._bank.account, self._bank.id)]
+        keys += [partitions.head_key(self._bank, partition) for partition in unknown]
+        keys += [partitions.entry_key(self._bank, place.partition, place.sort) for place in places.values()]
+        bank, *items = self._ports.table.read(keys)
+        self._fresh = banks.from_item(bank) if bank is not None and bank["generation"] == self._bank.generation else None
+        heads, found = items[: len(unknown)], items[len(unknown) :]
+        for partition, head in zip(unknown, heads, strict=True):
+            self._heads[partition] = partitions.head_from(head) if head is not None else None
+        self._entries |= dict.fromkeys(missing)
+        cutoff = self._fresh.cutoff(self._ports.clock.now()) if self._fresh else None
+        for (name, place), item in zip(places.items(), found, strict=True):
+            entry = entries.from_item(item) if item is not None else None
+            if entry is not None and self._fresh and partitions.alive(self._heads[place.partition], entry, cutoff):
+                self._entries[name] = entry
+
+    def may_count(self, hit: Hit) -> bool:
+        """Whether a hit is alive as far as is known: what was not read yet gets the benefit of the doubt."""
+        return all(self._may_be(member.entry, member.version) for member in hit.members)
+
+    def _may_be(self, name: str, version: int) -> bool:
+        if name not in self._entries:
+            return True
+        entry = self._entries[name]
+        return entry is not None and entry.version == version
+
+    def entry(self, name: str) -> Entry:
+        """An entry that was read and is alive."""
+        entry = self._entries[name]
+        if entry is None:
+            raise LookupError(f"{name} is not alive")
+        return entry
+
+    def around(self, entry: Entry, count: int) -> tuple[Entry, ...]:
+        """The living turns around an entry, in order."""
+        head = self._heads[entry.partition]
+        if head is None or self._fresh is None:
+            return ()
+        pk, place = partitions.partition_pk(self._bank, entry.partition), "E#" + entry.sort
+        before = self._ports.table.query(pk, after="E#" + head.watermark, before=place, reverse=True, limit=count).items
+        after = self._ports.table.query(pk, after=place, last="E~", limit=count).items
+        cutoff = self._fresh.cutoff(self._ports.clock.now())
+        turns = [entries.from_item(item) for item in [*before[::-1], *after]]
+        return tuple(turn for turn in turns if turn.kind == "entry" and partitions.alive(head, turn, cutoff))
+
+
+def _found(truth: _Truth, candidate: Candidate, request: SearchRequest) -> Found:
+    entry = truth.entry(candidate.entry)
+    chunk = candidate.best_chunk
+    return Found(
+        entry=entry,
+        score=round(candidate.score, 6),
+        matched_text=entry.content[chunk.start : chunk.end] if chunk else entry.content,
+        neighbors=truth.around(entry, request.neighbors) if request.neighbors else (),
+        parts=_parts(candidate) if request.debug else None,
+    )
+
+
+def _parts(candidate: Candidate) -> dict[str, Any]:
+    """How the score came about: what each ranking said, raw and standardised, their mean, and the neighbours' lift."""
+    return {
+        "rankings": {
+            f"{form}_{method}": {"raw": part.raw, "standardised": round(part.standardised, 4)}
+            for (form, method), part in candidate.parts.items()
+        },
+        "own": round(candidate.own, 4),
+        "lift": round(candidate.lift, 4),
+        "similarity": candidate.similarity,
+    }
