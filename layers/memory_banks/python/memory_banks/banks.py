@@ -12,7 +12,7 @@ from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import limits, versions
-from .bank import Bank, Mode, from_item, key_of, to_item
+from .bank import Bank, Mode, Target, from_item, key_of, to_item
 from .errors import BadRequest, Invalid, NotFound
 from .ports import Action, Is, Item, Ports, Put, UnknownModel, Update
 from .retrying import until_committed
@@ -221,24 +221,33 @@ def _all(ports: Ports, account: str) -> list[Bank]:
         after = page.after
 
 
-def _embedding(ports: Ports, wanted: CreateBank) -> tuple[str, int, int, int]:
-    """Model, dimensions, chunk size and overlap."""
-    if wanted.mode != "custom":
-        for field in ("embedding_model", "dimensions", "chunk_size", "chunk_overlap"):
-            if getattr(wanted, field) is not None:
-                raise Invalid(("body", field), f"{field} can be chosen in mode custom only, not in {wanted.mode}")
-    model = wanted.embedding_model or ports.embedders.default
+def target_of(ports: Ports, mode: Mode, embedding_model: str | None, dimensions: int | None) -> Target:
+    """The embedding of a mode, or the chosen one of mode custom. Raises `Invalid`, which names the field."""
+    if mode != "custom":
+        for field, value in (("embedding_model", embedding_model), ("dimensions", dimensions)):
+            if value is not None:
+                raise Invalid(("body", field), f"{field} can be chosen in mode custom only, not in {mode}")
+    model = embedding_model or ports.embedders.default
     try:
         sizes = ports.embedders.sizes(model)
     except UnknownModel as unknown:
         raise Invalid(("body", "embedding_model"), str(unknown)) from unknown
-    dimensions = wanted.dimensions
     if dimensions is None:
-        mode_size = MODE_DIMENSIONS.get(wanted.mode, sizes[-1])
+        mode_size = MODE_DIMENSIONS.get(mode, sizes[-1])
         dimensions = mode_size if mode_size in sizes else sizes[-1]
     elif dimensions not in sizes:
         raise Invalid(("body", "dimensions"), f"{model} gives {' or '.join(map(str, sizes))} dimensions")
-    return model, dimensions, *_chunks(wanted)
+    return Target(model, dimensions)
+
+
+def _embedding(ports: Ports, wanted: CreateBank) -> tuple[str, int, int, int]:
+    """Model, dimensions, chunk size and overlap."""
+    target = target_of(ports, wanted.mode, wanted.embedding_model, wanted.dimensions)
+    if wanted.mode != "custom":
+        for field in ("chunk_size", "chunk_overlap"):
+            if getattr(wanted, field) is not None:
+                raise Invalid(("body", field), f"{field} can be chosen in mode custom only, not in {wanted.mode}")
+    return target.model, target.dimensions, *_chunks(wanted)
 
 
 def _chunks(wanted: CreateBank) -> tuple[int, int]:

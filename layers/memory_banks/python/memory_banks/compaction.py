@@ -165,6 +165,11 @@ def walk_key(bank: Bank) -> Key:
 
 def handle(ports: Ports, message: Mapping[str, Any], *, deadline: int) -> None:
     """Do what one message of the compaction queue asks, until about the deadline (ms)."""
+    if "rebuild" in message:
+        from . import rebuild
+
+        rebuild.handle(ports, message, deadline=deadline)
+        return
     item = ports.table.read([banks.key_of(message["account"], message["bank"])])[0]
     job = message.get("job")
     if item is None or item["generation"] != message["generation"]:

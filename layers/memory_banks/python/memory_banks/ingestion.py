@@ -54,12 +54,18 @@ def ingest(ports: Ports, message: Mapping[str, Any]) -> None:
             ports.index.delete_entries(target.index, bank.id, gone)
     fresh = [entry for entry in found if partitions.alive(head, entry, cutoff) and not entry.indexed]
     if fresh:
-        failed = indexing.index(ports, bank, head, fresh, bank.writes)
-        for entry in fresh:
-            if entry.sort in failed:
-                record_failure(ports, bank, entry, failed[entry.sort])
+        settle(ports, bank, partition, fresh, indexing.index(ports, bank, head, fresh, bank.writes))
+
+
+def settle(ports: Ports, bank: Bank, partition: str, tried: Sequence[Entry], failed: Mapping[str, str]) -> None:
+    """Note what came of indexing entries in all indexes of the bank: those that failed, by sort position, and the others."""
+    for entry in tried:
+        if entry.sort in failed:
+            _record_failure(ports, bank, entry, failed[entry.sort])
+    indexed = [entry for entry in tried if entry.sort not in failed]
+    if indexed:
         _ask_for_compaction(ports, bank, partition)
-        _confirm(ports, bank, [entry for entry in fresh if entry.sort not in failed])
+        _confirm(ports, bank, indexed)
         _say_ready(ports, bank)
 
 
@@ -132,14 +138,14 @@ def _say_ready(ports: Ports, bank: Bank) -> None:
             return
 
 
-def record_failure(ports: Ports, bank: Bank, entry: Entry, reason: str) -> None:
+def _record_failure(ports: Ports, bank: Bank, entry: Entry, reason: str) -> None:
     """One more attempt on the entry itself, and when it is due again; after the last, a failed job and a metric."""
     key = partitions.entry_key(bank, entry.partition, entry.sort)
     item = ports.table.read([key])[0]
     if item is None or item["version"] != entry.version:
         return
     attempts = item.get("attempts", 0)
-    changes: dict[str, Any] = {"attempts": attempts + 1, "index_error": reason[:500]}
+    changes: dict[str, Any] = {"attempts": attempts + 1, "index_error": reason[:500], "indexed_version": 0}
     remove: tuple[str, ...] = ()
     if attempts < len(RETRY_HOURS):
         changes |= due(entry.internal_id, ports.clock.now() + RETRY_HOURS[attempts] * 3_600_000)

@@ -27,18 +27,19 @@ def key_of(bank_id: str, job_id: str) -> Key:
 
 def create(ports: Ports, bank: Bank, kind: Kind, **concerns: Any) -> Item:
     """A new queued job; `concerns` says what it is about (key, …). Gives its item."""
-    item = _new(ports, bank, kind) | {name: value for name, value in concerns.items() if value is not None}
+    item = new(ports, bank, kind) | {name: value for name, value in concerns.items() if value is not None}
     return ports.table.write(Put(item))
 
 
 def record_failure(ports: Ports, bank: Bank, kind: Kind, error: str, **concerns: Any) -> None:
     """A job that tells of work that failed for good."""
     now = ports.clock.now()
-    item = _new(ports, bank, kind) | {"status": "failed", "error": error, "started_at": now, "finished_at": now}
+    item = new(ports, bank, kind) | {"status": "failed", "error": error, "started_at": now, "finished_at": now}
     ports.table.write(Put(item | {name: value for name, value in concerns.items() if value is not None}))
 
 
-def _new(ports: Ports, bank: Bank, kind: Kind) -> Item:
+def new(ports: Ports, bank: Bank, kind: Kind) -> Item:
+    """The item of a new queued job, to be put into the table."""
     now = ports.clock.now()
     [job_id] = ids.ulids(now, ids.LOWEST, 1, ports.chance)
     key = key_of(bank.id, job_id)
@@ -109,5 +110,6 @@ def shown(item: Item) -> dict[str, Any]:
         "progress": {"current": item["current"], "total": item.get("total")},
         "error": item.get("error"),
         "key": item.get("key"),
+        "mended": item.get("mended"),
         **times,
     }

@@ -54,7 +54,7 @@ def sweep(ports: Ports, schedule: Schedule, *, deadline: int) -> Swept:
 
 def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int) -> Swept:
     """One due item, by what its key says it is. What fails stays due, and keeps nothing else from its turn."""
-    kind = {"H": "partitions", "E": "entries", "X": "cleanups", "B": "banks", "W": "banks"}
+    kind = {"H": "partitions", "E": "entries", "X": "cleanups", "B": "banks", "W": "banks", "V": "banks"}
     name = one.key.sk[0] if one.key.pk[0] in "PG" else one.key.pk[0]
     try:
         match name:
@@ -68,6 +68,8 @@ def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int) -> Swept:
                 done = retention.sweep_bank(ports, one.key, deadline=deadline)
             case "W":
                 done = _thresholds(ports, one)
+            case "V":
+                done = _rebuild(ports, one)
             case _:
                 return swept._replace(left=swept.left + 1)
     except (IndexUnavailable, ModelUnavailable, Contended):
@@ -135,4 +137,14 @@ def _thresholds(ports: Ports, one: Due) -> bool:
         _unmark(ports, one.key)
         return True
     compaction.send(ports, [compaction.walk_message(banks.from_item(bank_item))])
+    return True
+
+
+def _rebuild(ports: Ports, one: Due) -> bool:
+    """A rebuild whose message was lost, or whose function died."""
+    from . import rebuild
+
+    item = _defer(ports, one, one.key.pk)
+    if item is not None:
+        rebuild.take_up(ports, item)
     return True
