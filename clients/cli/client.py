@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -50,9 +51,12 @@ class Client:
         """
         import httpx
 
+        # Escaped to ASCII, so that whatever a file held reaches the service, whose judgement it is.
+        content = None if body is None else json.dumps(body).encode()
+        headers = {} if body is None else {"Content-Type": "application/json"}
         for attempt in range(TRIES):
             try:
-                answer = self._http.request(method, path, json=body, params=query)
+                answer = self._http.request(method, path, content=content, headers=headers, params=query)
             except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
                 raise Failure(f"the service at {self._url} can't be reached ({error}); is `memory-banks serve` running?") from error
             if answer.status_code not in {429, 503} or attempt == TRIES - 1:

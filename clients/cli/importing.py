@@ -198,14 +198,6 @@ def _send(service: Client, bank_id: str, batch: list[tuple[str, dict[str, Any]]]
         for part in parts:
             _send(service, bank_id, part, outcome)
         return
-    except ValueError as error:
-        # What JSON can't carry, as a lone surrogate.
-        if len(batch) == 1:
-            outcome.refused.append((batch[0][0], f"can't be sent: {error}"))
-            return
-        for one in batch:
-            _send(service, bank_id, [one], outcome)
-        return
     for entry in answer["entries"]:
         if entry.get("existing"):
             outcome.known += 1

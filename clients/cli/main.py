@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from clients.cli import ask, compact, demo, importing, keys, serve, sweep
+from clients.cli import ask, compact, demo, importing, keys, reconcile, serve, sweep
 from clients.cli.failure import Failure
 
-COMMANDS = (serve, demo, importing, ask, keys, compact, sweep)
+COMMANDS = (serve, demo, importing, ask, keys, compact, reconcile, sweep)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
