@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-import orjson
-
-from ...ports import Chance, Clock, Filter, Form, IndexDocument, Indexed, IndexUnavailable, Method, Outcome, Ranking
+from ...ports import Chance, Clock, Filter, Form, IndexDocument, Indexed, IndexUnavailable, Outcome, Ranking
 from ...settings import Settings
 from . import bulk, documents, mapping, queries
 from .calls import OVERLOADED, REFUSED_US, Calls, Patience, Refused, reason
@@ -91,15 +89,8 @@ class OpenSearchIndex:
         size: int,
     ) -> list[Ranking]:
         """One round trip: for each form, the `size` best by vector (if given) and by keyword (if text is given)."""
-        allowed = queries.filters(filter)
-        pointless = vector is not None and not any(vector)  # no direction: near to nothing
-        asked: list[tuple[Form, Method, dict[str, Any] | None]] = []
-        for form in forms:
-            if vector is not None:
-                breadth = self._settings.opensearch_ef_search
-                asked.append((form, "vector", None if pointless else queries.nearest(form, vector, size, breadth, allowed)))
-            if text is not None:
-                asked.append((form, "keyword", queries.wordiest(form, text, size, allowed)))
+        ef_search = self._settings.opensearch_ef_search
+        asked = queries.searches(filter, vector=vector, text=text, forms=forms, size=size, ef_search=ef_search)
         found = iter(self._searched(name, filter.bank, [query for _, _, query in asked if query]))
         rankings = []
         for form, method, query in asked:
@@ -178,9 +169,7 @@ class OpenSearchIndex:
         """The hits of each search, all in one request; an index that is not there has none."""
         if not searches:
             return []
-        where = {"index": name, "routing": bank, "ignore_unavailable": True, "allow_partial_search_results": False}
-        header = orjson.dumps(where) + b"\n"
-        body = b"".join(header + orjson.dumps(search) + b"\n" for search in searches)
+        body = queries.msearch(name, bank, searches)
         patience = self._patient()
         while True:
             answers = self._calls.ask("POST", "/_msearch", body=body, patience=patience)["responses"]

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+import orjson
+
 from ...ids import LOWEST
-from ...ports import Filter, Form
+from ...ports import Filter, Form, Method
 from .mapping import SHOWN, text_field, vector_field
 from .terms import Clause, clause
 
@@ -51,6 +53,27 @@ def filters(wanted: Filter) -> Clause:
     if wanted.created_after is not None:
         kept.append({"range": {"created_at": {"gt": wanted.created_after}}})
     return {"bool": {"filter": kept, **({"must_not": dropped} if dropped else {})}}
+
+
+def searches(
+    wanted: Filter, *, vector: Sequence[float] | None, text: str | None, forms: Sequence[Form], size: int, ef_search: int
+) -> list[tuple[Form, Method, dict[str, Any] | None]]:
+    """What to ask for each form and method; nothing for a vector without a direction, which is near to nothing."""
+    allowed = filters(wanted)
+    asked: list[tuple[Form, Method, dict[str, Any] | None]] = []
+    for form in forms:
+        if vector is not None:
+            asked.append((form, "vector", nearest(form, vector, size, ef_search, allowed) if any(vector) else None))
+        if text is not None:
+            asked.append((form, "keyword", wordiest(form, text, size, allowed)))
+    return asked
+
+
+def msearch(name: str, bank: str, bodies: Sequence[dict[str, Any]]) -> bytes:
+    """The body of one request for all searches. An index that is not there has no hits; a shard that fails is an error."""
+    where = {"index": name, "routing": bank, "ignore_unavailable": True, "allow_partial_search_results": False}
+    header = orjson.dumps(where) + b"\n"
+    return b"".join(header + orjson.dumps(body) + b"\n" for body in bodies)
 
 
 def nearest(form: Form, vector: Sequence[float], size: int, ef_search: int, allowed: Clause) -> dict[str, Any]:
