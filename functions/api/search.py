@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Body
 from memory_banks import banks
 from memory_banks.entries import Entry
-from memory_banks.requests import SearchEntries
+from memory_banks.errors import Invalid
+from memory_banks.requests import AskContext, SearchEntries
 
 from .answers import ANSWER_BYTES, Answer, answer, documented, wire_bytes
 from .router import Router
@@ -49,6 +50,26 @@ def search_entries(bank_id: str, body: Annotated[SearchEntries, Body()]) -> Answ
         debug=body.debug,
     )
     return answer({"results": fitted(search.search(call.ports, bank, request))})
+
+
+@router.post(
+    "/memory_banks/<bank_id>/context", summary="Context for a prompt", tags=TAGS, responses=documented("Context", "The context")
+)
+def ask_context(bank_id: str, body: Annotated[AskContext, Body()]) -> Answer:
+    """The summary, the relevant and the newest entries of a key that fit a budget of tokens, as text and as chat messages."""
+    from memory_banks.context import context
+
+    call = router.call("read")
+    bank = banks.get(call.ports, call.account, bank_id)
+    if bank.conversation and not body.key:
+        raise Invalid(("body", "key"), "required in a conversation bank: which conversation the prompt belongs to", "missing")
+    tokens = body.max_tokens
+    while True:
+        made = context(call.ports, bank, body.key or "", body.query, tokens)
+        if wire_bytes(json.dumps(made, ensure_ascii=False)) <= ANSWER_BYTES:
+            return answer(made)
+        # Entries of mostly quotes with much metadata: fewer of them fit into an answer than into the budget.
+        tokens //= 2
 
 
 def fitted(found: Sequence[Any]) -> list[dict[str, Any]]:

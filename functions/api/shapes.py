@@ -174,6 +174,13 @@ class Progress(BaseModel):
     total: int | None
 
 
+class Mended(BaseModel):
+    """What a rebuild found that differed, and mended."""
+
+    indexed: int = Field(description="Entries indexed again")
+    removed: int = Field(description="Documents removed that belonged to no living entry")
+
+
 class Job(BaseModel):
     """A piece of asynchronous work."""
 
@@ -183,6 +190,7 @@ class Job(BaseModel):
     progress: Progress
     error: str | None
     key: str | None
+    mended: Mended | None = Field(description="Of a rebuild")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -238,6 +246,23 @@ class SearchResults(BaseModel):
     results: list[SearchHit]
 
 
+class ContextParts(BaseModel):
+    """The entries of a context."""
+
+    summary: Entry | None
+    relevant: list[Entry] = Field(description="Found by the query, in the order they were written")
+    recent: list[Entry] = Field(description="The newest turns, oldest first")
+
+
+class Context(BaseModel):
+    """What a prompt should know."""
+
+    text: str
+    messages: list[ChatMessage]
+    parts: ContextParts
+    tokens: int = Field(description="Of the text")
+
+
 class Error(BaseModel):
     """What went wrong."""
 
@@ -265,6 +290,7 @@ SHAPES: tuple[type[BaseModel], ...] = (
     SearchResults,
     JobPage,
     CompactionScheduled,
+    Context,
     ErrorAnswer,
 )
 UNIONS: dict[str, tuple[str, ...]] = {

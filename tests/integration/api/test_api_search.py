@@ -159,3 +159,42 @@ def test_a_vector_store_that_is_away_is_said(api: Client, world: World, bank: st
     world.embedders = Mute()
     answer = api("POST", f"/memory_banks/{bank}/search", body={"query": "x"})
     assert (answer.status, answer.json["error"]["code"]) == (503, "vector_store_unavailable")
+
+
+def test_context_is_ready_for_a_prompt_and_within_its_budget(api: Client, bank: str) -> None:
+    made = api("POST", f"/memory_banks/{bank}/context", body={"key": "one", "query": "vacuum", "max_tokens": 100})
+    assert made.status == 200, made
+    context = made.json
+    assert set(context) == {"text", "messages", "parts", "tokens"}
+    assert set(context["parts"]) == {"summary", "relevant", "recent"}
+    assert context["tokens"] <= 100
+    told = [entry["content"] for part in ("relevant", "recent") for entry in context["parts"][part]]
+    assert sorted(told) == sorted(turn[1] for turn in TURNS[:3])
+    assert all(content in context["text"] for content in told)
+    small = api("POST", f"/memory_banks/{bank}/context", body={"key": "one", "max_tokens": 30}).json
+    assert small["parts"]["recent"][-1]["content"] == TURNS[2][1] and small["parts"]["relevant"] == []
+    assert small["tokens"] <= 30
+
+
+def test_a_context_of_quotes_and_metadata_stays_below_what_a_lambda_may_give(api: Client, world: World) -> None:
+    bank = api.bank()
+    for _ in range(10):
+        turn = {"content": '"' * 4_000, "key": "k", "speaker": "user", "metadata": {"a": '"' * 8_000}}
+        assert api("POST", f"/memory_banks/{bank}/entries", body={"entries": [turn] * 10}).status == 201
+    made = api("POST", f"/memory_banks/{bank}/context", body={"key": "k", "max_tokens": 100_000})
+    assert made.status == 200 and made.json["parts"]["recent"]
+
+
+@pytest.mark.parametrize(
+    ("body", "loc"),
+    [
+        ({"query": "x"}, ["body", "key"]),
+        ({"key": "k", "max_tokens": 0}, ["body", "max_tokens"]),
+        ({"key": "k", "max_tokens": 100_001}, ["body", "max_tokens"]),
+        ({"key": "k", "query": " "}, ["body", "query"]),
+        ({"key": "k", "tokens": 5}, ["body", "tokens"]),
+    ],
+)
+def test_what_a_context_refuses(api: Client, body: dict[str, Any], loc: list[Any]) -> None:
+    answer = api("POST", f"/memory_banks/{api.bank()}/context", body=body)
+    assert (answer.status, answer.json["detail"][0]["loc"]) == (422, loc)

@@ -41,6 +41,7 @@ LOAD_LIMIT = 1_000
 NEIGHBORS = 10
 KEYS = 100
 """Keys one search may name."""
+CONTEXT_TOKENS = 100_000
 METADATA_TESTS = 20
 """Conditions on metadata in one search."""
 IDEMPOTENCY_KEY_LENGTH = 255

@@ -379,3 +379,11 @@ class Rebuild(Own):
     embedding_model: Name | None = Field(None, description="Another model, provider/model-name; mode custom")
     dimensions: Annotated[int, Field(gt=0)] | None = Field(None, description="Another size; mode custom")
     reconcile: bool = Field(False, description="Only compare the index with the table and mend what differs")
+
+
+class AskContext(Own):
+    """What a prompt is to know about a key."""
+
+    key: EntryKey | None = Field(None, description="Required in a conversation bank")
+    query: QueryText | None = Field(None, description="What the prompt is about; without it nothing is searched")
+    max_tokens: Annotated[int, Field(ge=1, le=limits.CONTEXT_TOKENS)] = 2_000
