@@ -256,12 +256,12 @@ def compact(ports: Ports, bank: Bank, partition: str, *, deadline: int, forced: 
         read = _read(ports, bank, partition, plan)
         summary = _summarise(ports, bank, read, plan, deadline)
     except ModelError as error:
-        return "failed", _fail(ports, bank, partition, token, str(error) or type(error).__name__)
+        return "failed", _fail(ports, bank, partition, token, str(error) or type(error).__name__, forced=forced)
     try:
         _commit(ports, bank, read, plan, token, summary)
     except ConditionFailed:
         reason = "entries or settings changed while the summary was made"
-        return "superseded", _fail(ports, bank, partition, token, reason)
+        return "superseded", _fail(ports, bank, partition, token, reason, forced=forced)
     ports.metrics.count("Compactions")
     ask_if_exceeded(ports, bank, partition)
     return "compacted", None
@@ -476,17 +476,19 @@ def _not_due(ports: Ports, bank: Bank, partition: str, token: str, forced: bool)
     return "nothing"
 
 
-def _fail(ports: Ports, bank: Bank, partition: str, token: str, reason: str) -> str:
+def _fail(ports: Ports, bank: Bank, partition: str, token: str, reason: str, *, forced: bool) -> str:
     """Give the lease back and note the failure on the head: the first may be retried at once, repeated ones wait longer."""
     now = ports.clock.now()
+    failed: Item | None = None
 
     def note() -> None:
+        nonlocal failed
         item = ports.table.read([partitions.head_key(bank, partition)])[0]
         if item is None or item.get("lease") != token:
             return
         failures = item.get("failures", 0) + 1
         pause = 0 if failures == 1 else min(FIRST_BACKOFF << min(failures - 2, 12), LONGEST_BACKOFF)
-        ports.table.write(
+        failed = ports.table.write(
             Update(
                 partitions.head_key(bank, partition),
                 set={"failures": failures, "retry_at": now + pause, "error": reason[:500]} | due(partition, now + pause),
@@ -498,4 +500,7 @@ def _fail(ports: Ports, bank: Bank, partition: str, token: str, reason: str) -> 
     with suppress(ConditionFailed, Contended):
         _repeat(ports, note)
     ports.metrics.count("CompactionFailures")
+    if failed is not None and not forced:
+        # On demand there is a job already.
+        jobs.record_failure(ports, bank, "compaction", reason, key=failed["key"])
     return reason

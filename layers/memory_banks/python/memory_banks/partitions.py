@@ -60,6 +60,7 @@ class Head:
     retry_at: int = 0
     failures: int = 0
     error: str | None = None
+    compacted_at: int = 0
 
 
 def alive(head: Head | None, entry: Entry, cutoff: int | None) -> bool:
@@ -141,6 +142,7 @@ def head_from(item: Item) -> Head:
         retry_at=item.get("retry_at", 0),
         failures=item.get("failures", 0),
         error=item.get("error"),
+        compacted_at=item.get("compacted_at", 0),
     )
 
 
@@ -233,6 +235,12 @@ def _row(table: Table, bank: Bank, head: Head, items: Mapping[Key, Item | None],
         "tokens": counters.tokens,
         "first_at": iso(ids.milliseconds_of(first[0]["sk"][2:])),
         "last_at": iso(max(shard.get("last_at", 0) for shard in shards if shard)),
+        "compaction": {
+            "last_at": iso(head.compacted_at) if head.compacted_at else None,
+            "failures": head.failures,
+            "retry_at": iso(head.retry_at) if head.failures else None,
+            "error": head.error,
+        },
     }
 
 

@@ -9,6 +9,7 @@ leaves the bank due.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from . import bank as banks
 from . import cleaning, ids, partitions
@@ -62,17 +63,16 @@ def sweep_bank(ports: Ports, key: Key, *, deadline: int) -> bool:
 def _remove(ports: Ports, bank: Bank, expired: Iterable[Aged]) -> bool:
     """Remove these expired items; False when the bank's settings changed. The age index is behind: some may be gone."""
     by_partition: dict[str, list[Key]] = {}
-    loose: list[Key] = []
     for aged in expired:
         if aged.key.sk.startswith("E#"):
             by_partition.setdefault(aged.key.pk.rsplit("#", 1)[1], []).append(aged.key)
         else:
-            loose.append(aged.key)
+            # A pointer that outlived its entry. The index is behind: it may have been given away anew since.
+            with suppress(ConditionFailed):
+                ports.table.write(Delete(aged.key, (Is("age", "=", aged.age),)))
     for partition, keys in by_partition.items():
         if not _remove_entries(ports, bank, partition, keys):
             return False
-    if loose:
-        contended(lambda: ports.table.transact([Delete(key) for key in loose]), ports.clock, ports.chance)
     return True
 
 
