@@ -70,10 +70,7 @@ def _remove(ports: Ports, bank: Bank, expired: Iterable[Aged]) -> bool:
             # A pointer that outlived its entry. The index is behind: it may have been given away anew since.
             with suppress(ConditionFailed):
                 ports.table.write(Delete(aged.key, (Is("age", "=", aged.age),)))
-    for partition, keys in by_partition.items():
-        if not _remove_entries(ports, bank, partition, keys):
-            return False
-    return True
+    return all(_remove_entries(ports, bank, partition, keys) for partition, keys in by_partition.items())
 
 
 def _remove_entries(ports: Ports, bank: Bank, partition: str, keys: list[Key]) -> bool:
