@@ -39,7 +39,8 @@ class MemoryBanksStack(Stack):
             self.maintenance.queue.grant_send(function)
         for function in (compact, sweep):
             self.storage.grant_indexes(function)
-        for function in (api, ingest):
+        # `compact` rebuilds indexes; `sweep` cleans up, and windows next to what has gone are embedded again.
+        for function in (api, ingest, compact, sweep):
             self.models.grant_embedding(function)
         self.models.grant_chat(compact)
         Observability(

@@ -45,7 +45,14 @@ def cancel_job(bank_id: str, job_id: str) -> Answer:
     from memory_banks import jobs
 
     call = router.call("write")
-    return answer(jobs.shown(jobs.cancel(call.ports, banks.get(call.ports, call.account, bank_id), _id(job_id))))
+    bank = banks.get(call.ports, call.account, bank_id)
+    job = jobs.cancel(call.ports, bank, _id(job_id))
+    if job["kind"] == "rebuild":
+        from memory_banks import rebuild
+
+        # It may be waiting; what it has registered is to be taken back now.
+        rebuild.announce(call.ports, bank.account, bank.id, job["sk"])
+    return answer(jobs.shown(job))
 
 
 def _id(job_id: str) -> str:

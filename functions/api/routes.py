@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import banks, compaction, entries, jobs, meta, search, version
+from . import banks, compaction, entries, jobs, meta, rebuild, search, version
 from .resolver import Resolver
 
 app = Resolver()
-for room in (banks, entries, compaction, search, jobs, version, meta):
+for room in (banks, entries, compaction, search, rebuild, jobs, version, meta):
     app.include_router(room.router)

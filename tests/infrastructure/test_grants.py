@@ -61,8 +61,8 @@ def test_functions_call_the_configured_models_alone(stack: Synthesised) -> None:
     nova = "arn:·:bedrock:·::foundation-model/amazon.nova-lite-v1:0"
     assert bedrock(stack, "api") == [titan]
     assert bedrock(stack, "ingest") == [titan]
-    assert bedrock(stack, "compact") == [nova]
-    assert bedrock(stack, "sweep") == []
+    assert bedrock(stack, "compact") == [titan, nova]
+    assert bedrock(stack, "sweep") == [titan]
 
 
 def test_inference_profile_is_granted_with_its_model_in_every_region(synthesise: Callable[..., Synthesised]) -> None:
