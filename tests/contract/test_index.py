@@ -599,6 +599,21 @@ def test_a_deleted_document_may_come_back(index: Index, name: str) -> None:
     assert find(index, name, text="first") == []
 
 
+def test_what_was_deleted_may_be_written_again_in_the_same_version(index: Index, name: str) -> None:
+    """Reconciling and rebuilding do so at once; a store that remembers deleted versions must not refuse it."""
+    deletes: list[Callable[[], None]] = [
+        lambda: index.delete(name, "bank", [f"{entry(1)}#0"]),
+        lambda: index.delete_entries(name, "bank", [entry(1)]),
+        lambda: index.delete_partition(name, "bank", 1, partition("k")),
+        lambda: index.delete_partition(name, "bank", 1, None),
+    ]
+    for delete in deletes:
+        assert [outcome.status for outcome in put(index, name, chunk(1, version=3))] == ["written"]
+        delete()
+        index.refresh(name)
+        assert near(index, name) == []
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # An index that is not there, and company
 

@@ -238,23 +238,56 @@ def test_many_documents_are_spread_over_requests_of_bounded_size(
     assert all(len(asked.body) <= 4_000 for asked in sent)
 
 
+def page(*found: tuple[str, int]) -> tuple[int, dict[str, Any]]:
+    return 200, {"hits": {"hits": [{"_id": id, "_version": version} for id, version in found]}}
+
+
+def deleted(*statuses: int) -> tuple[int, dict[str, Any]]:
+    return 200, {"items": [{"delete": {"status": status, **({"error": {}} if status > 404 else {})}} for status in statuses]}
+
+
 def test_a_document_that_changes_while_it_is_deleted_is_looked_at_again(server: ScriptedServer, index: OpenSearchIndex) -> None:
-    done = {"failures": [], "version_conflicts": 0}
-    server.answers = [(200, {}), (200, done | {"version_conflicts": 1}), (200, {}), (200, done)]
+    server.answers = [
+        (200, {}),
+        page(("a", 1), ("b", 1)),
+        deleted(200, 409),
+        (200, {}),
+        page(("b", 2)),
+        deleted(200),
+        (200, {}),
+        page(),
+    ]
     index.delete_entries("i", "bank", [entry(1)])
-    assert [asked.path.split("?")[0] for asked in server.asked] == ["/i/_refresh", "/i/_delete_by_query"] * 2
-    server.otherwise = lambda asked: (200, done | {"version_conflicts": 1})
-    with pytest.raises(IndexUnavailable, match="kept changing"):
+    assert [asked.path.split("?")[0] for asked in server.asked] == ["/i/_refresh", "/i/_search", "/i/_bulk"] * 2 + [
+        "/i/_refresh",
+        "/i/_search",
+    ]
+    versions = [[line["delete"]["version"] for line in asked.lines] for asked in server.asked if "_bulk" in asked.path]
+    assert versions == [[1, 1], [2]]
+
+
+def test_documents_that_never_stop_changing_are_an_index_that_is_unavailable(
+    server: ScriptedServer, index: OpenSearchIndex
+) -> None:
+    answers = {"_refresh": (200, {}), "_search": page(("a", 1)), "_bulk": deleted(409)}
+    server.otherwise = lambda asked: answers[asked.path.split("?")[0].rpartition("/")[2]]
+    with pytest.raises(IndexUnavailable, match="keep changing"):
         index.delete_entries("i", "bank", [entry(1)])
 
 
 def test_deletes_that_were_put_off_are_sent_again(server: ScriptedServer, index: OpenSearchIndex) -> None:
-    server.answers = [
-        (200, {"items": [{"delete": {"status": 200}}, {"delete": OVERLOAD}, {"delete": {"status": 404}}]}),
-        (200, {"items": [{"delete": {"status": 200}}]}),
-    ]
-    index.delete("i", "bank", ["a#0", "b#0", "c#0"])
-    assert [line["delete"]["_id"] for line in server.asked[1].lines] == ["bank:b#0"]
+    there = [{"_id": f"bank:{id}#0", "_version": 3, "found": True} for id in "abc"]
+    server.answers = [(200, {"docs": [*there, {"_id": "bank:d#0", "found": False}]}), deleted(200, 429, 404), deleted(200)]
+    index.delete("i", "bank", ["a#0", "b#0", "c#0", "d#0"])
+    assert [len(asked.lines) for asked in server.asked[1:]] == [3, 1]
+    expected = {"_id": "bank:b#0", "routing": "bank", "version": 3, "version_type": "external_gte"}
+    assert server.asked[2].lines == [{"delete": expected}]
+
+
+def test_a_document_written_anew_survives_the_delete_of_what_it_was(server: ScriptedServer, index: OpenSearchIndex) -> None:
+    server.answers = [(200, {"docs": [{"_id": "bank:a#0", "_version": 3, "found": True}]}), deleted(409)]
+    index.delete("i", "bank", ["a#0"])
+    assert len(server.asked) == 2
 
 
 # --------------------------------------------------------------------------------------------------------------------

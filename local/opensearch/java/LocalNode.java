@@ -24,7 +24,6 @@ public final class LocalNode extends Node {
         "org.opensearch.transport.Netty4Plugin",
         "org.opensearch.painless.PainlessPlugin",
         "org.opensearch.analysis.common.CommonAnalysisPlugin",
-        "org.opensearch.index.reindex.ReindexPlugin",
         "org.opensearch.knn.plugin.KNNPlugin"
     );
 

@@ -61,20 +61,41 @@ def write(calls: Calls, name: str, documents: Sequence[IndexDocument], dimension
     return [outcomes[position] for position in range(len(documents))]
 
 
-def delete(calls: Calls, name: str, bank: str, ids: Sequence[str], patience: Patience) -> None:
-    """Remove documents by id, a thousand a request; neither an absent document nor an absent index is an error."""
-    for first in range(0, len(ids), 1000):
-        waiting = list(ids[first : first + 1000])
-        while waiting:
-            lines = (orjson.dumps({"delete": {"_id": stored_id(bank, id), "routing": bank}}) + b"\n" for id in waiting)
-            answer = calls.ask("POST", f"/{name}/_bulk", body=b"".join(lines), patience=patience)
-            results = [item["delete"] for item in answer["items"]]
-            for result in results:
-                if "error" in result and result["status"] not in OVERLOADED | {MISSING}:
-                    raise Refused(result["status"], reason(result["error"]))
-            waiting = [id for id, result in zip(waiting, results, strict=True) if result["status"] in OVERLOADED]
-            if waiting:
-                patience.rest("OpenSearch is overloaded: it put off deletes")
+class Dated(NamedTuple):
+    """A document as it was found: its `_id` and version."""
+
+    stored_id: str
+    version: int
+
+
+def delete(calls: Calls, name: str, bank: str, found: Sequence[Dated], patience: Patience) -> int:
+    """Remove documents in the versions given, and tell how many changed meanwhile and were left.
+
+    With its version, a delete leaves no higher one behind: the same state may be written again at once. Left out, OpenSearch
+    would remember the next version for a minute and refuse it.
+    """
+    waiting = list(found)
+    changed = 0
+    while waiting:
+        answer = calls.ask("POST", f"/{name}/_bulk", body=b"".join(_delete(bank, one) for one in waiting), patience=patience)
+        early = []
+        for one, item in zip(waiting, answer["items"], strict=True):
+            result = item["delete"]
+            if result["status"] in OVERLOADED:
+                early.append(one)
+            elif result["status"] == CONFLICT:
+                changed += 1
+            elif "error" in result and result["status"] != MISSING:
+                raise Refused(result["status"], reason(result["error"]))
+        waiting = early
+        if waiting:
+            patience.rest("OpenSearch is overloaded: it put off deletes")
+    return changed
+
+
+def _delete(bank: str, found: Dated) -> bytes:
+    action = {"_id": found.stored_id, "routing": bank, "version": found.version, "version_type": "external_gte"}
+    return orjson.dumps({"delete": action}) + b"\n"
 
 
 def _lines(document: IndexDocument, dimensions: int) -> bytes:

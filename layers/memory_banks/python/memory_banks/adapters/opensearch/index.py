@@ -15,12 +15,8 @@ SEARCH_SECONDS = 8.0
 WRITE_SECONDS = 25.0
 """How long an operation may take with all its retries; well inside the functions' time."""
 
-DELETE_ROUNDS = 10
-"""A delete by query runs again while documents change under it, at most so often."""
-
-DELETE_PAGE = 1000
-SCAN_PAGE = 1000
-"""Entries a delete by query names, and documents a page of a scan has."""
+PAGE = 1000
+"""Entries a delete names at a time, and documents that a delete or a scan reads at a time."""
 
 
 class OpenSearchIndex:
@@ -53,13 +49,19 @@ class OpenSearchIndex:
                 patience.rest(f"the index {name} keeps going away")
 
     def delete(self, name: str, bank: str, ids: Sequence[str]) -> None:
-        """Remove documents of a bank by id; absent ones are no error."""
-        bulk.delete(self._calls, name, bank, ids, self._calls.patience(WRITE_SECONDS))
+        """Remove documents of a bank by id; absent ones are no error. One that is written anew meanwhile stays."""
+        for first in range(0, len(ids), PAGE):
+            patience = self._calls.patience(WRITE_SECONDS)
+            wanted = [{"_id": documents.stored_id(bank, id), "routing": bank} for id in ids[first : first + PAGE]]
+            asked = {"docs": wanted}
+            answer = self._calls.ask("POST", f"/{name}/_mget", params={"_source": "false"}, body=asked, patience=patience)
+            found = [bulk.Dated(one["_id"], one["_version"]) for one in answer["docs"] if one.get("found")]
+            bulk.delete(self._calls, name, bank, found, patience)
 
     def delete_entries(self, name: str, bank: str, entries: Sequence[str]) -> None:
         """Remove every chunk of these entries, and every window that has one of them as a member."""
-        for first in range(0, len(entries), DELETE_PAGE):
-            some = list(entries[first : first + DELETE_PAGE])
+        for first in range(0, len(entries), PAGE):
+            some = list(entries[first : first + PAGE])
             self._delete(name, bank, [*queries.within(bank), {"terms": {"members": some}}])
 
     def delete_partition(self, name: str, bank: str, generation: int, partition: str | None, through: str | None = None) -> None:
@@ -103,7 +105,7 @@ class OpenSearchIndex:
         """Every document of a generation of a bank, in any order."""
         self.refresh(name)
         query = {"bool": {"filter": queries.within(bank, generation, partition)}}
-        asked = {"size": SCAN_PAGE, "version": True, "_source": mapping.SHOWN, "sort": ["_doc"], "query": query}
+        asked = {"size": PAGE, "version": True, "_source": mapping.SHOWN, "sort": ["_doc"], "query": query}
         scroll = None
         try:
             params = {"scroll": "2m", "routing": bank, "ignore_unavailable": "true"}
@@ -151,19 +153,24 @@ class OpenSearchIndex:
         self._calls.ask("POST", f"/{name}/_refresh", params={"ignore_unavailable": "true"}, patience=patience)
 
     def _delete(self, name: str, bank: str, clauses: Sequence[dict[str, Any]]) -> None:
-        """Remove what a query finds. It finds what a refresh has shown, so that comes first; a document that changes
-        between being found and being deleted is left, and looked at again."""
+        """Remove what a query finds, a page at a time, until it finds nothing.
+
+        It finds what a refresh has shown, so that comes first. A document that changes between being found and being deleted
+        is looked at again. One that dies half way has removed some; the same call removes the rest.
+        """
+        asked = {"size": PAGE, "version": True, "_source": False, "sort": ["_doc"], "query": {"bool": {"filter": list(clauses)}}}
+        params = {"routing": bank, "ignore_unavailable": "true", "allow_partial_search_results": "false"}
         patience = self._calls.patience(WRITE_SECONDS)
-        params = {"routing": bank, "conflicts": "proceed", "ignore_unavailable": "true", "refresh": "true"}
-        for _ in range(DELETE_ROUNDS):
+        while True:
             self._refresh(name, patience)
-            asked = {"query": {"bool": {"filter": list(clauses)}}}
-            done = self._calls.ask("POST", f"/{name}/_delete_by_query", params=params, body=asked, patience=patience)
-            if done["failures"]:
-                patience.rest(f"OpenSearch could not delete: {str(done['failures'][0])[:300]}")
-            elif not done["version_conflicts"]:
+            page = self._calls.ask("POST", f"/{name}/_search", params=params, body=asked, patience=patience)["hits"]["hits"]
+            if not page:
                 return
-        raise IndexUnavailable("documents kept changing while they were being deleted")
+            found = [bulk.Dated(one["_id"], one["_version"]) for one in page]
+            if bulk.delete(self._calls, name, bank, found, patience) < len(found):
+                patience = self._calls.patience(WRITE_SECONDS)
+            else:
+                patience.rest("documents keep changing while they are being deleted")
 
     def _searched(self, name: str, bank: str, searches: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         """The hits of each search, all in one request; an index that is not there has none."""
