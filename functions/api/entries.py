@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Query
-from memory_banks import banks, ids, loading, partitions, writing
+from memory_banks import agents, banks, ids, loading, partitions, writing
 from memory_banks.entries import Entry
 from memory_banks.errors import Invalid, NotFound
 from memory_banks.limits import IDEMPOTENCY_KEY_LENGTH
@@ -54,6 +54,7 @@ def write_entries(
         idempotency=_idempotency(idempotency_key),
         deadline=call.deadline,
     )
+    agents.note(call.ports, bank_id, body.agent_id)
     entries = [one.entry for one in written]
     if query.wait:
         bank = banks.get(call.ports, call.account, bank_id)
@@ -94,6 +95,7 @@ def load_entries(bank_id: str, query: Annotated[LoadEntries, Query()]) -> Answer
             break
         # Quotes and line breaks are escaped twice on the way out, which the page could not know.
         wanted = replace(wanted, limit=max(fitting, 1))
+    agents.note(call.ports, bank.id, query.agent_id)
     return answer({query.format: shown, "next_cursor": page.next_cursor})
 
 

@@ -22,3 +22,14 @@ def listed(name: str, items: Sequence[Any], version: str, *, page: int, limit: i
         "has_prev": page > 1,
     }
     return {"data": list(items), "pagination": pagination}
+
+
+def whole(items: Sequence[Any], version: str) -> list[Any] | dict[str, Any]:
+    """A short list that has no pages: bare before the envelopes, one full page from then on."""
+    if version < versions.ENVELOPES:
+        return list(items)
+    count = len(items)
+    return {
+        "data": list(items),
+        "pagination": {"page": 1, "limit": count, "total": count, "pages": 1, "has_next": False, "has_prev": False},
+    }

@@ -32,6 +32,8 @@ _ALWAYS = (400, 401, 403, 404, 500, 503)
 _WITH_BODY = (413, 415)
 _SOMETIMES = {
     "write_entries": (409,),
+    "register_agent": (409,),
+    "rebuild_index": (409,),
     "load_entries": (410,),
     "get_entry": (410,),
     "correct_entry": (410, 412),

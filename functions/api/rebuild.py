@@ -31,5 +31,5 @@ def rebuild_index(bank_id: str, body: Annotated[Rebuild | None, Body()] = None) 
 
     call = router.call("admin")
     bank = banks.get(call.ports, call.account, bank_id)
-    job = rebuild.request(call.ports, bank, body or Rebuild(), deadline=call.deadline)
+    job = rebuild.request(call.ports, bank, body or Rebuild.model_validate({}), deadline=call.deadline)
     return answer(jobs.shown(job), 202)

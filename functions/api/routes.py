@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import banks, compaction, entries, jobs, meta, rebuild, search, version
+from . import agents, banks, compaction, entries, jobs, meta, rebuild, search, templates, version
 from .resolver import Resolver
 
 app = Resolver()
-for room in (banks, entries, compaction, search, rebuild, jobs, version, meta):
+for room in (banks, templates, agents, entries, compaction, search, rebuild, jobs, version, meta):
     app.include_router(room.router)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from memory_banks import banks
+from memory_banks import agents, banks
 from memory_banks.entries import Entry
 from memory_banks.errors import Invalid
 from memory_banks.requests import AskContext, SearchEntries
@@ -49,7 +49,9 @@ def search_entries(bank_id: str, body: Annotated[SearchEntries, Body()]) -> Answ
         neighbors=body.neighbors,
         debug=body.debug,
     )
-    return answer({"results": fitted(search.search(call.ports, bank, request))})
+    found = search.search(call.ports, bank, request)
+    agents.note(call.ports, bank.id, body.agent_id)
+    return answer({"results": fitted(found)})
 
 
 @router.post(
@@ -63,6 +65,7 @@ def ask_context(bank_id: str, body: Annotated[AskContext, Body()]) -> Answer:
     bank = banks.get(call.ports, call.account, bank_id)
     if bank.conversation and not body.key:
         raise Invalid(("body", "key"), "required in a conversation bank: which conversation the prompt belongs to", "missing")
+    agents.note(call.ports, bank.id, body.agent_id)
     tokens = body.max_tokens
     while True:
         made = context(call.ports, bank, body.key or "", body.query, tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 BankType = Literal["conversation", "general"]
 Mode = Literal["fast_and_cheap", "balanced", "slow_and_thorough", "custom"]
@@ -60,6 +60,46 @@ class LegacyMemoryBankPage(BaseModel):
     page: int
     limit: int
     total: int
+
+
+class Template(BaseModel):
+    """Settings for a pattern."""
+
+    id: str
+    name: str
+    description: str
+    use_case: str
+    defaults: dict[str, Any] = Field(description="A body to create a bank with")
+
+
+class TemplatePage(BaseModel):
+    """From 2026-07-27 on."""
+
+    data: list[Template]
+    pagination: Pagination
+
+
+class LegacyTemplates(RootModel[list[Template]]):
+    """Before 2026-07-27."""
+
+
+class Agent(BaseModel):
+    """An agent or a flow that uses a bank."""
+
+    agent_id: str
+    agent_name: str
+    url: str | None
+
+
+class AgentPage(BaseModel):
+    """From 2026-07-27 on."""
+
+    data: list[Agent]
+    pagination: Pagination
+
+
+class LegacyAgents(RootModel[list[Agent]]):
+    """Before 2026-07-27."""
 
 
 class FoundBank(BaseModel):
@@ -280,6 +320,11 @@ SHAPES: tuple[type[BaseModel], ...] = (
     MemoryBank,
     MemoryBankPage,
     LegacyMemoryBankPage,
+    TemplatePage,
+    LegacyTemplates,
+    Agent,
+    AgentPage,
+    LegacyAgents,
     FoundByName,
     Version,
     Entry,
@@ -295,6 +340,8 @@ SHAPES: tuple[type[BaseModel], ...] = (
 )
 UNIONS: dict[str, tuple[str, ...]] = {
     "MemoryBankList": ("MemoryBankPage", "LegacyMemoryBankPage"),
+    "TemplateList": ("TemplatePage", "LegacyTemplates"),
+    "AgentList": ("AgentPage", "LegacyAgents"),
     "Loaded": ("EntryPage", "MessagePage"),
 }
 """Answers of more than one shape."""

@@ -31,8 +31,11 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     bank = api.bank(max_turns=5)
     entry = api.write(bank, "a secret")["id"]
     job = jobs.create(world, banks.get(world, "acme", bank), "compaction")["sk"]
-    theirs = path.replace("<bank_id>", bank).replace("<entry_id>", entry).replace("<job_id>", job)
-    never = path.replace("<bank_id>", "00000000-0000-4000-8000-000000000000").replace("<entry_id>", entry).replace("<job_id>", job)
+    api("PUT", f"/memory_banks/{bank}/agents/planner")
+    ids = {"<entry_id>": entry, "<job_id>": job, "<agent_id>": "planner"}
+    theirs, never = (path.replace("<bank_id>", name) for name in (bank, "00000000-0000-4000-8000-000000000000"))
+    for name, value in ids.items():
+        theirs, never = theirs.replace(name, value), never.replace(name, value)
     before = world.table.everything()
     sent = (len(world.ingestion.sent), len(world.compaction.sent))
     request = {"body": BODIES.get((method, path)), "query": {"key": "k"}}

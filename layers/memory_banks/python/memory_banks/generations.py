@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import partitions
-from .bank import Bank, Target
+from . import agents, jobs, partitions
+from .bank import Bank, Target, key_of
 from .ports import Delete, Key, Ports
 
 BATCH = 100
@@ -32,7 +32,11 @@ def clean(ports: Ports, bank: Bank, targets: Sequence[Target]) -> bool:
         budget = _empty(ports, partitions.pointers_pk(bank, group), budget)
         if budget <= 0:
             return False
-    return True
+    if ports.table.read([key_of(bank.account, bank.id)])[0] is None:
+        # The bank itself is gone: so are its jobs, and who used it.
+        for pk in (jobs.key_of(bank.id, "").pk, agents.agents_pk(bank.id)):
+            budget = _empty(ports, pk, budget)
+    return budget > 0
 
 
 def _empty(ports: Ports, pk: str, budget: int) -> int:

@@ -141,6 +141,19 @@ class PinVersion(Compatible):
 
 
 # --------------------------------------------------------------------------------------------------------------------
+# Agents
+
+AgentId = Annotated[Text, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="The agent or flow that asks; noted on the bank")]
+
+
+class RegisterAgent(Own):
+    """An agent or a flow that uses a bank."""
+
+    agent_name: Name | None = Field(None, description="Its id if left out")
+    url: Annotated[Text, Field(max_length=2_000, pattern=r"^https?://\S+$")] | None = Field(None, description="Where it is found")
+
+
+# --------------------------------------------------------------------------------------------------------------------
 # Entries
 
 
@@ -168,6 +181,12 @@ class WriteEntry(Own):
         )
 
 
+class WriteOne(WriteEntry):
+    """One text to remember, and who writes it."""
+
+    agent_id: AgentId | None = None
+
+
 def _few(entries: Any) -> Any:
     if isinstance(entries, list) and len(entries) > limits.ENTRIES:
         raise TooLarge(
@@ -180,6 +199,7 @@ class WriteBatch(Own):
     """Up to 100 texts to remember, in their order."""
 
     entries: Annotated[list[WriteEntry], BeforeValidator(_few), Field(min_length=1, max_length=limits.ENTRIES)]
+    agent_id: AgentId | None = None
 
 
 ONE, MANY = "(one)", "(many)"
@@ -190,12 +210,12 @@ def _form(body: Any) -> str:
     return MANY if isinstance(body, WriteBatch) or (isinstance(body, Mapping) and "entries" in body) else ONE
 
 
-Write = Annotated[Annotated[WriteEntry, Tag(ONE)] | Annotated[WriteBatch, Tag(MANY)], Discriminator(_form)]
+Write = Annotated[Annotated[WriteOne, Tag(ONE)] | Annotated[WriteBatch, Tag(MANY)], Discriminator(_form)]
 
 
-def entries_of(body: WriteEntry | WriteBatch) -> list[NewEntry]:
+def entries_of(body: WriteOne | WriteBatch) -> list[NewEntry]:
     """What to write, in order."""
-    return [body.entry()] if isinstance(body, WriteEntry) else [entry.entry() for entry in body.entries]
+    return [body.entry()] if isinstance(body, WriteOne) else [entry.entry() for entry in body.entries]
 
 
 class WriteOptions(BaseModel):
@@ -239,6 +259,7 @@ class LoadEntries(BaseModel):
     since: Time | None = Field(None, description="occurred_at at or after")
     until: Time | None = Field(None, description="occurred_at before")
     format: Literal["entries", "messages"] = "entries"
+    agent_id: AgentId | None = None
 
     @field_validator("tags", mode="before")
     @classmethod
@@ -366,6 +387,7 @@ class SearchEntries(Own):
     )
     neighbors: Annotated[int, Field(ge=0, le=limits.NEIGHBORS)] = Field(0, description="Turns before and after each hit")
     debug: bool = Field(False, description="Tell how each score came about")
+    agent_id: AgentId | None = None
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -387,3 +409,4 @@ class AskContext(Own):
     key: EntryKey | None = Field(None, description="Required in a conversation bank")
     query: QueryText | None = Field(None, description="What the prompt is about; without it nothing is searched")
     max_tokens: Annotated[int, Field(ge=1, le=limits.CONTEXT_TOKENS)] = 2_000
+    agent_id: AgentId | None = None
