@@ -1,7 +1,8 @@
 """A real `cdk deploy` of the stack into the AWS emulator: its CloudFormation, API Gateway, queues and Lambdas.
 
 The emulator runs a Lambda in a process of its own, so the assets are built for this machine's Python and processor. Where the
-cloud has a search domain and Bedrock, this deployment has the embedded index in one file and the embedded model in a layer.
+cloud has a search domain and Bedrock, this deployment has the embedded index in one file and the embedded model in a layer. The
+emulator enforces IAM: whatever a function's role was not granted is refused.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -61,31 +65,137 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "environment": json.dumps({"MEMORY_BANKS_EMBEDDED_INDEX_PATH": str(folder / "index.sqlite")}),
     }
     log = folder / "emulator.log"
-    with Emulator.started(log=log, environment={"LOG_LEVEL": "INFO"}) as emulator:
-        _cdk(emulator, "bootstrap", f"aws://{aws.ACCOUNT}/{aws.REGION}")
+    # With its own credentials the emulator knows the operator, and refuses everyone else what no policy allows.
+    own = {"LOG_LEVEL": "INFO", "AUTH": "true", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+    with Emulator.started(log=log, environment=own) as emulator:
+        _cdk(emulator, folder, "bootstrap", f"aws://{aws.ACCOUNT}/{aws.REGION}")
         choices = [argument for name, value in context.items() for argument in ("-c", f"{name}={value}")]
-        outputs = folder / "outputs.json"
-        out = ["--outputs-file", str(outputs), "--output", str(folder / "cdk.out")]
-        _cdk(emulator, "deploy", "--require-approval", "never", *out, *choices)
+        assembly, outputs = folder / "cdk.out", folder / "outputs.json"
+        _cdk(emulator, ROOT, "synth", "--quiet", "--output", str(assembly), *choices)
+        _allow_plain_http(emulator, assembly / "MemoryBanks.template.json")
+        _cdk(emulator, folder, "deploy", "--app", str(assembly), "--require-approval", "never", "--outputs-file", str(outputs))
         yield Deployment(emulator, json.loads(outputs.read_text())["MemoryBanks"], log)
 
 
-def _cdk(emulator: Emulator, command: str, *arguments: str) -> None:
-    """Run the CDK against the emulator. Fails with what it said."""
+def _allow_plain_http(emulator: Emulator, template: Path) -> None:
+    """Drop the policies of buckets and queues, all of which refuse requests without TLS: the emulator speaks nothing else."""
+    s3 = emulator.client("s3")
+    for bucket in s3.list_buckets()["Buckets"]:
+        s3.delete_bucket_policy(Bucket=bucket["Name"])
+    stack = json.loads(template.read_text())
+    kept = {
+        name: made
+        for name, made in stack["Resources"].items()
+        if made["Type"] not in {"AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy"}
+    }
+    template.write_text(json.dumps(stack | {"Resources": kept}))
+
+
+def _operator(emulator: Emulator) -> dict[str, str]:
+    """The environment of a command that an operator of the emulator's account gives."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
-    environment |= {
+    return environment | {
         "AWS_ENDPOINT_URL": emulator.endpoint,
         "AWS_ENDPOINT_URL_S3": emulator.endpoint,
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_REGION": aws.REGION,
-        "NO_COLOR": "1",
+        "AWS_DEFAULT_REGION": aws.REGION,
     }
+
+
+def _cdk(emulator: Emulator, folder: Path, command: str, *arguments: str) -> None:
+    """Run the CDK against the emulator, for the application in a folder. Fails with what it said."""
+    # The template was validated by the tests of the infrastructure.
+    environment = _operator(emulator) | {"CDK_VALIDATION": "false", "NO_COLOR": "1"}
     line = [str(ROOT / "node_modules" / ".bin" / "cdk"), command, "--no-notices", "--progress", "events", *arguments]
-    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
 
 
 def test_health_answers_without_a_key(deployment: Deployment) -> None:
     with deployment.client() as client:
         assert client.get("/health").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def api(deployment: Deployment) -> Iterator[httpx.Client]:
+    """A client with a key that the operator made with the command line."""
+    table = deployment.output("StorageTableName")
+    command = [str(Path(sys.executable).with_name("memory-banks")), "keys", "create", "--table", table, "--account", "acme"]
+    done = subprocess.run(command, env=_operator(deployment.emulator), capture_output=True, text=True, check=True)
+    with deployment.client(**{"x-api-key": done.stdout.splitlines()[0]}) as client:
+        yield client
+
+
+def test_request_without_a_key_is_refused(deployment: Deployment) -> None:
+    with deployment.client() as client:
+        assert client.get("/memory_banks").status_code == 401
+
+
+def test_written_memory_is_loaded_in_order_and_found(api: httpx.Client) -> None:
+    bank = made(api, name="chats", type="conversation")
+    said = ["I moved to Lisbon in March", "My sister plays the cello", "The dog is called Biscuit"]
+    for text in said:
+        written = api.post(f"/memory_banks/{bank}/entries", json={"key": "ada", "speaker": "user", "content": text})
+        assert written.status_code == 201, written.text
+
+    loaded = api.get(f"/memory_banks/{bank}/entries", params={"key": "ada"}).json()
+    assert [entry["content"] for entry in loaded["entries"]] == said
+
+    # Only the queue and `ingest` can make this true: the API's own process never writes the index.
+    eventually(lambda: all(entry["indexed"] for entry in entries(api, bank, "ada")))
+    found = api.post(f"/memory_banks/{bank}/search", json={"query": "which instrument does the sister play?", "top_k": 1})
+    assert found.status_code == 200, found.text
+    assert [hit["entry"]["content"] for hit in found.json()["results"]] == [said[1]]
+
+
+def test_conversation_over_its_threshold_is_compacted(api: httpx.Client) -> None:
+    bank = made(api, name="short", type="conversation", max_turns=4)
+    turns = [{"key": "ada", "speaker": "user", "content": f"turn number {n}"} for n in range(6)]
+    assert api.post(f"/memory_banks/{bank}/entries", json={"entries": turns}).status_code == 201
+    # Without a prompt only the overflow goes: written → `ingest` → the compaction queue → `compact`.
+    eventually(lambda: [entry["content"] for entry in entries(api, bank, "ada")] == [f"turn number {n}" for n in range(2, 6)])
+
+
+def test_schedules_call_the_sweep_with_what_it_understands(deployment: Deployment) -> None:
+    client, functions = deployment.emulator.client("scheduler"), deployment.emulator.client("lambda")
+    schedules = [client.get_schedule(Name=listed["Name"]) for listed in client.list_schedules()["Schedules"]]
+    assert sorted(json.loads(schedule["Target"]["Input"])["sweep"] for schedule in schedules) == ["compaction", "retention"]
+    for schedule in schedules:
+        target = schedule["Target"]
+        answer = functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
+        payload = json.loads(answer["Payload"].read())
+        assert "FunctionError" not in answer, payload
+        assert all(isinstance(count, int) for count in payload.values())
+
+
+def test_nothing_went_to_the_dead_letters(deployment: Deployment) -> None:
+    sqs = deployment.emulator.client("sqs")
+    dead = [url for url in sqs.list_queues()["QueueUrls"] if "DeadLetters" in url]
+    assert len(dead) == 2
+    for url in dead:
+        counted = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
+        assert counted["ApproximateNumberOfMessages"] == "0"
+
+
+def made(api: httpx.Client, **settings: Any) -> str:
+    """The id of a new bank."""
+    answer = api.post("/memory_banks", json=settings)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def entries(api: httpx.Client, bank: str, key: str) -> list[dict[str, Any]]:
+    """What is loaded of a conversation."""
+    answer = api.get(f"/memory_banks/{bank}/entries", params={"key": key})
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["entries"])
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait until something holds. Fails when it takes longer than `PATIENCE`."""
+    give_up = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < give_up, "it did not happen in time"
+        time.sleep(0.25)
