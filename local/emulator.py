@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -38,6 +40,8 @@ class Emulator:
         Its output goes to the file `log`. `environment` adds variables of ministack's own.
         """
         python = install.python()
+        # What it leaves lying about goes with it.
+        self._temporary = tempfile.mkdtemp(prefix="memory-banks-emulator-")
         self.port = _free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
         own = {
@@ -45,6 +49,8 @@ class Emulator:
             "BIND_HOST": "127.0.0.1",
             "LOG_LEVEL": "WARNING",
             "MINISTACK_REGION": aws.REGION,
+            "TMPDIR": self._temporary,
+            "MEMORY_BANKS_EMULATOR_TEMPORARY": self._temporary,
             **(environment or {}),
         }
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -104,6 +110,7 @@ class Emulator:
         self.process.wait()
         if self.process.stdin:
             self.process.stdin.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def _free_port() -> int:

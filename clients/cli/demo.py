@@ -70,11 +70,14 @@ def _show(service: Client) -> None:
 
     _say(
         "4. Ask: meaning (a local embedding model) and words (BM25) together, each hit checked against the table.\n"
-        "   The number is how well a memory fits, from 0 to 1; it only ranks memories of one question."
+        "   The number is how well a memory fits, from 0 to 1; it only ranks the memories of one question. The turns before\n"
+        "   and after it stand in brackets."
     )
     for question in QUESTIONS:
         started = time.monotonic()
-        results = service.call("POST", f"{path}/search", body={"query": question, "key": KEY, "top_k": 2})["results"]
+        results = service.call("POST", f"{path}/search", body={"query": question, "key": KEY, "top_k": 2, "neighbors": 1})[
+            "results"
+        ]
         print(f"\n{question}  ({_milliseconds(time.monotonic() - started)})")
         ask.tell(results)
 

@@ -6,6 +6,7 @@ parent-death signal would do the same only there, and fires too early when a thr
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -18,6 +19,8 @@ def die_with_parent() -> None:
     with contextlib.suppress(OSError):
         while os.read(sys.stdin.fileno(), 1024):
             pass
+    if temporary := os.environ.get("MEMORY_BANKS_EMULATOR_TEMPORARY"):
+        shutil.rmtree(temporary, ignore_errors=True)
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 

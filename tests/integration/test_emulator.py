@@ -50,19 +50,20 @@ def test_listens_on_the_loopback_address_alone(emulator: Emulator) -> None:
     assert of_port == [f"0100007F:{emulator.port:04X}"]
 
 
-def test_dies_with_its_starter_even_when_that_is_killed() -> None:
-    with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True) as starter:
+def test_dies_with_its_starter_even_when_that_is_killed_and_leaves_nothing(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, env=environment) as starter:
         assert starter.stdout
         pid, port = map(int, starter.stdout.readline().split())
         assert urllib.request.urlopen(f"http://127.0.0.1:{port}/_ministack/health").status == 200
         starter.kill()
 
     deadline = time.monotonic() + 10
-    while _alive(pid) and time.monotonic() < deadline:
+    while (_alive(pid) or _reachable(port)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not _alive(pid)
-    with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", port)) != 0
+    assert not _reachable(port)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_says_what_it_printed_when_it_does_not_come_up(tmp_path: Path) -> None:
@@ -70,6 +71,11 @@ def test_says_what_it_printed_when_it_does_not_come_up(tmp_path: Path) -> None:
 
     with pytest.raises(EmulatorFailed, match="not-a-port"):
         emulator.ready()
+
+
+def _reachable(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _alive(pid: int) -> bool:
@@ -81,9 +87,12 @@ def _alive(pid: int) -> bool:
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]
 
 
-def test_stop_leaves_nothing_behind() -> None:
+def test_stop_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Emulator.started() as emulator:
         pid = emulator.process.pid
+        assert list(tmp_path.iterdir())
 
     assert not _alive(pid)
+    assert list(tmp_path.iterdir()) == []
     assert emulator.process.returncode == -signal.SIGKILL
