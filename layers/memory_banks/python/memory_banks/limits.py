@@ -163,14 +163,58 @@ def _entry_id(value: str) -> str:
     return value
 
 
-Text = Annotated[str, BeforeValidator(_clean)]
+CLEAN = BeforeValidator(_clean)
+"""Refuses what can't come back byte for byte; after a `Field`, whose limits the OpenAPI document would lose otherwise."""
+Text = Annotated[str, CLEAN]
 """Any text that comes back byte for byte."""
-Content = Annotated[Text, AfterValidator(_not_blank), _at_most_bytes(CONTENT_BYTES)]
-EntryKey = Annotated[Text, _at_most_bytes(KEY_BYTES)]
-Speaker = Annotated[Text, AfterValidator(_not_blank), Field(max_length=SPEAKER_LENGTH)]
-FilterTags = Annotated[list[Text], AfterValidator(_tags)]
-Tags = Annotated[list[Text], AfterValidator(_tags), AfterValidator(_no_summary_tag)]
-Metadata = Annotated[dict[str, Any], AfterValidator(_metadata)]
+Content = Annotated[
+    Text,
+    AfterValidator(_not_blank),
+    _at_most_bytes(CONTENT_BYTES),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": CONTENT_BYTES,
+            "pattern": r"\S",
+            "description": f"Not blank; at most {CONTENT_BYTES:,} bytes of UTF-8",
+        }
+    ),
+]
+EntryKey = Annotated[
+    Text,
+    _at_most_bytes(KEY_BYTES),
+    WithJsonSchema({"type": "string", "maxLength": KEY_BYTES, "description": f"At most {KEY_BYTES} bytes of UTF-8"}),
+]
+Speaker = Annotated[
+    Text,
+    AfterValidator(_not_blank),
+    Field(max_length=SPEAKER_LENGTH),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": SPEAKER_LENGTH, "pattern": r"\S"}),
+]
+_TAGS_SCHEMA = {
+    "type": "array",
+    "maxItems": TAGS,
+    "items": {"type": "string", "minLength": 1, "maxLength": TAG_LENGTH, "pattern": r"^[^,]*[^,\s][^,]*$"},
+}
+FilterTags = Annotated[list[Text], AfterValidator(_tags), WithJsonSchema(_TAGS_SCHEMA)]
+Tags = Annotated[list[Text], AfterValidator(_tags), AfterValidator(_no_summary_tag), WithJsonSchema(_TAGS_SCHEMA)]
+Metadata = Annotated[
+    dict[str, Any],
+    AfterValidator(_metadata),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": True,
+            "description": f"At most {METADATA_BYTES:,} bytes of JSON, {METADATA_DEPTH} levels",
+        }
+    ),
+]
 Time = Annotated[int, BeforeValidator(milliseconds), WithJsonSchema({"type": "string", "format": "date-time"})]
-EntryId = Annotated[Text, AfterValidator(_entry_id)]
-QueryText = Annotated[Text, AfterValidator(_not_blank), _at_most_bytes(QUERY_BYTES)]
+EntryId = Annotated[Text, AfterValidator(_entry_id), WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,128}$"})]
+QueryText = Annotated[
+    Text,
+    AfterValidator(_not_blank),
+    _at_most_bytes(QUERY_BYTES),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": QUERY_BYTES, "pattern": r"\S"}),
+]

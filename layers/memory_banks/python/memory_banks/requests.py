@@ -27,7 +27,7 @@ from . import limits
 from .bank import BankType, Mode
 from .entries import NewEntry
 from .errors import Invalid, TooLarge
-from .limits import Content, EntryId, EntryKey, FilterTags, Metadata, QueryText, Speaker, Tags, Text, Time
+from .limits import CLEAN, Content, EntryId, EntryKey, FilterTags, Metadata, QueryText, Speaker, Tags, Text, Time
 from .ports import MetadataTest
 
 
@@ -46,9 +46,9 @@ class Own(BaseModel):
 # --------------------------------------------------------------------------------------------------------------------
 # Banks
 
-Name = Annotated[Text, Field(min_length=1, max_length=limits.NAME_LENGTH)]
-Description = Annotated[Text, Field(max_length=limits.DESCRIPTION_LENGTH)]
-Prompt = Annotated[Text, Field(max_length=limits.PROMPT_LENGTH)]
+Name = Annotated[str, Field(min_length=1, max_length=limits.NAME_LENGTH), CLEAN]
+Description = Annotated[str, Field(max_length=limits.DESCRIPTION_LENGTH), CLEAN]
+Prompt = Annotated[str, Field(max_length=limits.PROMPT_LENGTH), CLEAN]
 Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 """A threshold or a number of days; 0 means none."""
 
@@ -129,7 +129,7 @@ class ListBanks(BaseModel):
 class FindByName(BaseModel):
     """Search of banks by name."""
 
-    q: Annotated[Text, Field(min_length=1, max_length=200)]
+    q: Annotated[str, Field(min_length=1, max_length=200), CLEAN]
     limit: Annotated[int, Field(ge=1, le=50)] = 10
     entity_type: Text | None = Field(None, description="memory_bank; of other kinds there is nothing to find")
 
@@ -143,14 +143,18 @@ class PinVersion(Compatible):
 # --------------------------------------------------------------------------------------------------------------------
 # Agents
 
-AgentId = Annotated[Text, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="The agent or flow that asks; noted on the bank")]
+AgentId = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="Who asks; noted as an agent of the bank"), CLEAN
+]
 
 
 class RegisterAgent(Own):
     """An agent or a flow that uses a bank."""
 
     agent_name: Name | None = Field(None, description="Its id if left out")
-    url: Annotated[Text, Field(max_length=2_000, pattern=r"^https?://\S+$")] | None = Field(None, description="Where it is found")
+    url: Annotated[str, Field(max_length=2_000, pattern=r"^https?://\S+$"), CLEAN] | None = Field(
+        None, description="Where it is found"
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -227,6 +231,8 @@ class WriteOptions(BaseModel):
 class CorrectEntry(Own):
     """A correction: what is left out stays."""
 
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
     content: Content | None = None
     tags: Tags | None = None
     metadata: Metadata | None = None
@@ -250,7 +256,7 @@ class LoadEntries(BaseModel):
     key: EntryKey | None = Field(None, description="Required in a conversation bank")
     order: Literal["asc", "desc"] = Field("asc", description="asc: oldest first; desc: newest first")
     limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
-    cursor: Annotated[Text, Field(min_length=1, max_length=4_096)] | None = Field(
+    cursor: Annotated[str, Field(min_length=1, max_length=4_096), CLEAN] | None = Field(
         None, description="`next_cursor` of the page before"
     )
     max_tokens: Annotated[int, Field(ge=1, le=limits.COUNT)] | None = Field(None, description="At most so many tokens in total")
@@ -278,14 +284,14 @@ class ListKeys(BaseModel):
     """A page of keys."""
 
     limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
-    cursor: Annotated[Text, Field(min_length=1, max_length=4_096)] | None = None
+    cursor: Annotated[str, Field(min_length=1, max_length=4_096), CLEAN] | None = None
 
 
 class ListJobs(BaseModel):
     """A page of jobs."""
 
     limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
-    cursor: Annotated[Text, Field(min_length=1, max_length=4_096)] | None = None
+    cursor: Annotated[str, Field(min_length=1, max_length=4_096), CLEAN] | None = None
 
 
 class Compact(Own):
