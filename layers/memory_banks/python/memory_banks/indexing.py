@@ -38,9 +38,9 @@ def index(ports: Ports, bank: Bank, head: Head, living: Sequence[Entry], targets
     failed: dict[str, str] = {}
     for target in targets:
         write(ports, target, made, failed)
-        surplus = _surplus(living)
-        if surplus:
-            ports.index.delete(target.index, bank.id, surplus)
+        shrunk = surplus(living)
+        if shrunk:
+            ports.index.delete(target.index, bank.id, shrunk)
     bury(ports, bank, targets, head.partition, list(told.values()))
     sorts = {entry.internal_id: entry.sort for entry in living}
     return {sorts[internal_id]: reason for internal_id, reason in failed.items() if internal_id in sorts}
@@ -55,7 +55,7 @@ def write(ports: Ports, target: Target, made: Sequence[IndexDocument], failed: d
             failed[by_id[outcome.id].entry] = outcome.reason or "refused by the index"
 
 
-def _surplus(living: Iterable[Entry]) -> list[str]:
+def surplus(living: Iterable[Entry]) -> list[str]:
     """Ids of chunks that an earlier, longer version of a corrected entry may have had."""
     corrected = (entry for entry in living if entry.version > 1)
     return [
@@ -63,8 +63,13 @@ def _surplus(living: Iterable[Entry]) -> list[str]:
     ]
 
 
-def _embed(ports: Ports, target: Target, made: Sequence[IndexDocument], failed: dict[str, str]) -> list[IndexDocument]:
-    """The documents with their vectors; those whose text the model refuses are left out and told in `failed`."""
+def _embed(
+    ports: Ports, target: Target, made: Sequence[IndexDocument], failed: dict[str, str], *, again: bool = False
+) -> list[IndexDocument]:
+    """The documents with their vectors; those whose text the model refuses are left out and told in `failed`.
+
+    A window is tried twice, because nobody tries it later: its entries are found without it.
+    """
     if not made:
         return []
     embedder = ports.embedders(target.model, target.dimensions)
@@ -75,6 +80,8 @@ def _embed(ports: Ports, target: Target, made: Sequence[IndexDocument], failed: 
         raise
     except ModelError as error:
         if len(made) == 1:
+            if made[0].form == "window" and not again:
+                return _embed(ports, target, made, failed, again=True)
             if made[0].form == "chunk":
                 failed[made[0].entry] = str(error)
             return []
@@ -106,7 +113,7 @@ def bury(ports: Ports, bank: Bank, targets: Sequence[Target], partition: str, to
         if current is None or not partitions.alive(head, current, cutoff)
     ]
     # A correction that was indexed meanwhile may have fewer chunks than the version just written.
-    surplus = [
+    shrunk = [
         documents.chunk_id(entry.internal_id, number)
         for entry, current in zip(told, now, strict=True)
         if current is not None and current.version != entry.version
@@ -115,5 +122,5 @@ def bury(ports: Ports, bank: Bank, targets: Sequence[Target], partition: str, to
     for target in targets:
         if dead:
             ports.index.delete_entries(target.index, bank.id, dead)
-        if surplus:
-            ports.index.delete(target.index, bank.id, surplus)
+        if shrunk:
+            ports.index.delete(target.index, bank.id, shrunk)
