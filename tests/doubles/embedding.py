@@ -6,6 +6,7 @@ import math
 import re
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 from memory_banks.ports import UnknownModel
 
@@ -21,11 +22,16 @@ class HashedEmbedder:
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        vector = [1e-6] * self.dimensions
-        for word in re.findall(r"\w+", text.lower()):
-            vector[zlib.crc32(word.encode()) % self.dimensions] += 1
-        length = math.sqrt(sum(value * value for value in vector))
-        return [value / length for value in vector]
+        return list(_hashed(text, self.dimensions))
+
+
+@lru_cache(10_000)
+def _hashed(text: str, dimensions: int) -> tuple[float, ...]:
+    vector = [1e-6] * dimensions
+    for word in re.findall(r"\w+", text.lower()):
+        vector[zlib.crc32(word.encode()) % dimensions] += 1
+    length = math.sqrt(sum(value * value for value in vector))
+    return tuple(value / length for value in vector)
 
 
 class HashedEmbedders:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
@@ -45,7 +43,7 @@ class MemoryTable:
     def read(self, keys: Sequence[Key]) -> list[Item | None]:
         with self._lock:
             self.reads += -(-len(set(keys)) // 100)
-            return [copy.deepcopy(self._items.get(key.pk, {}).get(key.sk)) for key in keys]
+            return [_copy(self._items.get(key.pk, {}).get(key.sk)) for key in keys]
 
     def query(
         self,
@@ -69,8 +67,8 @@ class MemoryTable:
             for name in names:
                 if (limit is not None and len(found) == limit) or size > PAGE_BYTES:
                     return Page(found, found[-1]["sk"])
-                item = copy.deepcopy(self._items[pk][name])
-                size += len(json.dumps(item, default=str).encode())
+                item = _copy(self._items[pk][name])
+                size += _size(item)
                 if attributes is not None:
                     item = {key: value for key, value in item.items() if key in {"pk", "sk", *attributes}}
                 found.append(item)
@@ -92,7 +90,7 @@ class MemoryTable:
             self.writes += 1
             if not self._holds(action):
                 raise ConditionFailed
-            return copy.deepcopy(self._apply(action))
+            return _copy(self._apply(action))
 
     def transact(self, actions: Sequence[Action]) -> None:
         keys = [_key(action) for action in actions]
@@ -115,10 +113,10 @@ class MemoryTable:
         key = _key(action)
         match action:
             case Put(item):
-                after: Item | None = copy.deepcopy(item)
+                after: Item | None = _copy(item)
             case Update(_, changes, additions, removals):
                 after = self._items.get(key.pk, {}).get(key.sk) or {"pk": key.pk, "sk": key.sk}
-                after = dict(after) | copy.deepcopy(dict(changes))
+                after = dict(after) | _copy(dict(changes))
                 for name, number in additions.items():
                     after[name] = after.get(name, 0) + number
                 for name in removals:
@@ -163,7 +161,25 @@ class MemoryTable:
     def everything(self) -> list[Item]:
         """All items, for checks in tests."""
         with self._lock:
-            return [copy.deepcopy(item) for partition in self._items.values() for item in partition.values()]
+            return [_copy(item) for partition in self._items.values() for item in partition.values()]
+
+
+def _copy(value: Any) -> Any:
+    """A deep copy of what an item can hold; many times faster than `copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {name: _copy(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copy(inner) for inner in value]
+    return set(value) if isinstance(value, set) else value
+
+
+def _size(value: Any) -> int:
+    """About how many bytes a value takes."""
+    if isinstance(value, dict):
+        return sum(len(name) + _size(inner) for name, inner in value.items())
+    if isinstance(value, list | set):
+        return sum(map(_size, value))
+    return len(value.encode()) if isinstance(value, str) else len(value) if isinstance(value, bytes) else 8
 
 
 def _key(action: Action) -> Key:
