@@ -7,13 +7,14 @@ dies, or whose message is lost, is taken up again. All steps may be repeated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from . import bank as banks
-from . import ids, partitions
+from . import ids, jobs, partitions
 from .bank import Bank, Target
 from .marking import due
-from .ports import Chance, Delete, Item, Key, Ports, Put, QueueUnavailable
+from .ports import Chance, ConditionFailed, Delete, Is, Item, Key, Ports, Put, QueueUnavailable, Update
 
 BATCH = 50
 """Entries removed by one transaction, each perhaps with a pointer."""
@@ -21,25 +22,30 @@ BATCH = 50
 MOST = 1_000
 """Entries removed by one call; the rest is for the next."""
 
+SECOND_LOOK = 3_600_000
+"""After how many ms what was deleted is looked for once more: what read it just before, and may write of it still, is over."""
+
 Kind = Literal["entries", "range", "generation"]
 
 
 def of_entries(bank: Bank, partition: str, sorts: Sequence[str], at: int, chance: Chance) -> Put:
     """The record of entries that are gone from the table: their vectors and windows are still to be removed."""
-    return _record(bank, "entries", partition, at, chance, sorts=list(sorts))
+    return _record(bank, "entries", partition, at, chance, sorts=list(sorts), again=True)
 
 
-def of_range(bank: Bank, partition: str, through: str, at: int, chance: Chance, *, pointers: bool) -> Put:
+def of_range(bank: Bank, partition: str, through: str, at: int, chance: Chance, *, forgotten: str | None = None) -> Put:
     """The record of everything in a partition up to a ULID (a summary at it stays), due at `at` (ms).
 
-    `pointers`: caller-given ids are free again. After a compaction they stay, so that importing twice doubles nothing.
+    `forgotten`: the key whose range was forgotten, not compacted. Then jobs that name it go too, and caller-given ids are free
+    again; after a compaction they stay, so that importing twice doubles nothing.
     """
-    return _record(bank, "range", partition, at, chance, through=through, pointers=pointers)
+    what = {"through": through, "pointers": forgotten is not None, "again": forgotten is not None}
+    return _record(bank, "range", partition, at, chance, **what | ({"forgotten": forgotten} if forgotten is not None else {}))
 
 
-def of_generation(bank: Bank, at: int, chance: Chance, *, again: bool) -> Put:
+def of_generation(bank: Bank, at: int, chance: Chance) -> Put:
     """The record of a whole generation of a bank (its source, or the bank itself, was deleted)."""
-    return _record(bank, "generation", "", at, chance, again=again)
+    return _record(bank, "generation", "", at, chance, again=True)
 
 
 def _record(bank: Bank, kind: Kind, partition: str, at: int, chance: Chance, **what: Any) -> Put:
@@ -72,7 +78,10 @@ def message_of(key: Key) -> dict[str, Any]:
 
 
 def clean(ports: Ports, key: Key) -> bool:
-    """Do what a record says and remove it; False when some is left for another call. An absent record is done."""
+    """Do what a record says; False when some is left for another call. An absent record is done.
+
+    Then it is removed or, where something may still land, due once more an hour later.
+    """
     record = ports.table.read([key])[0]
     if record is None:
         return True
@@ -89,11 +98,13 @@ def clean(ports: Ports, key: Key) -> bool:
             done = generations.clean(ports, bank, _targets(record))
     if not done:
         return False
-    if record["kind"] == "generation" and record["again"]:
-        # A write that read the bank just before may still have landed: look once more, an hour later.
-        again = of_generation(bank, ports.clock.now() + 3_600_000, ports.chance, again=False)
-        ports.table.write(Put(again.item | {"targets": record["targets"]}))
-    ports.table.write(Delete(key))
+    if record["again"]:
+        # What read the table just before may still write to it or to the index; dying then, it can't look itself.
+        with suppress(ConditionFailed):
+            later = {"again": False} | due(key.sk, ports.clock.now() + SECOND_LOOK)
+            ports.table.write(Update(key, set=later, when=(Is("again", "=", True),)))
+    else:
+        ports.table.write(Delete(key))
     return True
 
 
@@ -119,6 +130,8 @@ def _clean_index(ports: Ports, bank: Bank, record: Item) -> None:
 def _clean_range(ports: Ports, bank: Bank, record: Item) -> bool:
     from . import ingestion
 
+    if "forgotten" in record:
+        jobs.forget(ports, bank.id, record["forgotten"])
     partition, through = record["partition"], record["through"]
     for target in _targets(record):
         ports.index.delete_partition(target.index, bank.id, bank.generation, partition, through)
@@ -129,14 +142,27 @@ def _clean_range(ports: Ports, bank: Bank, record: Item) -> bool:
         if not page.items:
             ingestion.renew_windows(ports, bank.account, bank.id, bank.generation, partition, [through])
             return True
-        ports.table.transact(removals(bank, page.items, pointers=record["pointers"]))
-        removed += len(page.items)
+        with suppress(ConditionFailed):
+            ports.table.transact(removals(ports, bank, page.items, pointers=record["pointers"]))
+            removed += len(page.items)
     return False
 
 
-def removals(bank: Bank, items: Sequence[Item], *, pointers: bool) -> list[Delete]:
-    """The deletes of entry items, and of the pointers of those that have a caller-given id."""
+def removals(ports: Ports, bank: Bank, items: Sequence[Item], *, pointers: bool) -> list[Delete]:
+    """The deletes of entry items and, with `pointers`, of those that point to them.
+
+    A transaction with them fails its condition when an id is given away anew meanwhile; read again then.
+    """
     actions = [Delete(Key(item["pk"], item["sk"])) for item in items]
-    if pointers:
-        actions += [Delete(partitions.pointer_key(bank, item["caller_id"])) for item in items if item.get("caller_id")]
-    return actions
+    return actions + pointer_removals(ports, bank, items) if pointers else actions
+
+
+def pointer_removals(ports: Ports, bank: Bank, items: Sequence[Item]) -> list[Delete]:
+    """The deletes of the pointers to these entry items. An id of a dead entry may belong to a new entry by now: that stays."""
+    named = [(partitions.pointer_key(bank, item["caller_id"]), item["sk"]) for item in items if item.get("caller_id")]
+    found = ports.table.read([key for key, _ in named]) if named else []
+    return [
+        Delete(key, (Is("sort", "=", pointer["sort"]),))
+        for (key, sk), pointer in zip(named, found, strict=True)
+        if pointer is not None and sk == "E#" + pointer["sort"]
+    ]

@@ -85,28 +85,32 @@ def exceeded(bank: Bank, counters: Counters) -> bool:
 def ask_if_exceeded(ports: Ports, bank: Bank, partition: str) -> bool:
     """Make a partition that is over a threshold due, and tell `compact`; one strong read when it is not over.
 
-    Whoever finds it due already does not ask again, unless an earlier try failed and its back-off is over.
+    Whoever finds it due already does not tell again, unless an earlier try failed and its back-off is over, but leaves word
+    (`asked`): a compaction that counted before may be about to take the due mark away.
     """
-    found = partitions.read_all(ports.table, bank, partition)
-    if found is None:
-        return False
-    head, shards = found
-    now = ports.clock.now()
-    if not exceeded(bank, partitions.count(head, shards)) or head.retry_at > now:
-        return False
-    unasked = Is("due_pk", "missing")
-    try:
-        ports.table.write(
-            Update(
-                partitions.head_key(bank, partition),
-                set=due(partition, now + ASKED_DUE),
-                when=(Is("pk", "exists"), Either((unasked, Is("failures", ">", 0))) if head.failures else unasked),
-            )
-        )
-    except ConditionFailed:
-        return False
-    send(ports, [message_of(bank, partition)])
-    return True
+    key = partitions.head_key(bank, partition)
+    while True:
+        found = partitions.read_all(ports.table, bank, partition)
+        if found is None or not exceeded(bank, partitions.count(*found)):
+            return False
+        head = found[0]
+        now = ports.clock.now()
+        rested = head.retry_at <= now
+        unasked = Is("due_pk", "missing")
+        again = rested and head.failures > 0
+        if head.due_at is None or again:
+            when = Either((unasked, Is("failures", ">", 0))) if again else unasked
+            with suppress(ConditionFailed):
+                marks = due(partition, max(now + ASKED_DUE, head.retry_at))
+                ports.table.write(Update(key, set=marks, when=(Is("pk", "exists"), when)))
+                if rested:
+                    send(ports, [message_of(bank, partition)])
+                return rested
+        elif head.asked:
+            return False
+        with suppress(ConditionFailed):
+            ports.table.write(Update(key, set={"asked": True}, when=(Is("due_pk", "exists"),)))
+            return False
 
 
 def message_of(bank: Bank, partition: str, job: str | None = None) -> dict[str, Any]:
@@ -237,6 +241,16 @@ class _Read:
     items: list[Entry]
     """All of them, expired ones too: the counters still count those."""
 
+    @property
+    def told(self) -> list[Entry]:
+        """The living entries without an earlier summary."""
+        return [entry for entry in self.living if entry.kind == "entry"]
+
+    @property
+    def through(self) -> str:
+        """The last ULID to replace. The plan's own may have been deleted; a summary is as old as what it replaces."""
+        return self.items[-1].ulid
+
 
 def compact(ports: Ports, bank: Bank, partition: str, *, deadline: int, forced: bool = False) -> tuple[Outcome, str | None]:
     """Compact one partition if it is over a threshold (`forced`: down to half of it in any case).
@@ -250,20 +264,25 @@ def compact(ports: Ports, bank: Bank, partition: str, *, deadline: int, forced: 
         return "busy", "another compaction of this key is under way, or there is no such key"
     plan = _plan(ports, bank, head, counters, forced)
     if plan is None:
-        return _not_due(ports, bank, partition, token, forced), None
+        return _not_due(ports, bank, partition, token), None
     try:
         _repeat(ports, lambda: deletion.raise_floors(ports, bank, head, plan.through))
         read = _read(ports, bank, partition, plan)
-        summary = _summarise(ports, bank, read, plan, deadline)
+        if read.head.watermark == head.watermark and not read.told:
+            # All that the plan was to replace was deleted meanwhile. An earlier summary alone is not summarised again.
+            return _not_due(ports, bank, partition, token), None
+        summary = _summarise(ports, bank, read, deadline)
     except ModelError as error:
         return "failed", _fail(ports, bank, partition, token, str(error) or type(error).__name__, forced=forced)
     try:
-        _commit(ports, bank, read, plan, token, summary)
+        if read.head.watermark != head.watermark:
+            raise ConditionFailed
+        _commit(ports, bank, read, token, summary)
     except ConditionFailed:
         reason = "entries or settings changed while the summary was made"
         return "superseded", _fail(ports, bank, partition, token, reason, forced=forced)
     ports.metrics.count("Compactions")
-    ask_if_exceeded(ports, bank, partition)
+    _settle(ports, bank, partition)
     return "compacted", None
 
 
@@ -277,7 +296,12 @@ def _lease(ports: Ports, bank: Bank, partition: str, token: str, forced: bool) -
     free = Either((Is("lease", "missing"), Is("lease_until", "<=", now)))
     rested = Either((Is("retry_at", "missing"), Is("retry_at", "<=", now)))
     conditions = (Is("pk", "exists"), free) if forced else (Is("pk", "exists"), free, rested)
-    lease = Update(partitions.head_key(bank, partition), set={"lease": token, "lease_until": now + LEASE_MS}, when=conditions)
+    lease = Update(
+        partitions.head_key(bank, partition),
+        set={"lease": token, "lease_until": now + LEASE_MS},
+        remove=("asked",),
+        when=conditions,
+    )
     try:
         _repeat(ports, lambda: ports.table.write(lease))
     except ConditionFailed:
@@ -304,14 +328,18 @@ def plan(bank: Bank, counters: Counters, ascending: Iterator[Entry], cutoff: int
     through: str | None = None
     replaced = 0
     due_now = forced
-    for entry in ascending:
+    following = next(ascending, None)
+    while (entry := following) is not None:
+        following = next(ascending, None)
         gone = cutoff is not None and entry.created_at <= cutoff
         if not gone and not due_now:
             # Those past the retention are all at the front: what is left of the counters now is what lives.
             due_now = exceeded(bank, Counters(turns, size, 0))
             if not due_now:
                 return None
-        if (turns <= keep_turns and size <= keep_tokens) or (turns <= 1 and entry.kind == "entry"):
+        # The counters were read before the entries: some may have been deleted since, so the newest is known by what follows.
+        newest = entry.kind == "entry" and (turns <= 1 or following is None)
+        if newest or (turns <= keep_turns and size <= keep_tokens):
             break
         turns -= entry.kind == "entry"
         size -= entry.tokens
@@ -352,11 +380,11 @@ def _read(ports: Ports, bank: Bank, partition: str, plan: Plan) -> _Read:
     return _Read(head, [entry for entry in items if partitions.alive(head, entry, cutoff)], items)
 
 
-def _summarise(ports: Ports, bank: Bank, read: _Read, plan: Plan, deadline: int) -> Entry | None:
+def _summarise(ports: Ports, bank: Bank, read: _Read, deadline: int) -> Entry | None:
     """Step 5. None without a prompt: then the overflow is only shed. Raises `ModelError`."""
-    told = [entry for entry in read.living if entry.kind == "entry"]
-    if not bank.compaction_prompt or not told:
+    if not bank.compaction_prompt:
         return None
+    told = read.told
     earlier = next((entry for entry in read.living if entry.kind == "summary"), None)
     content = summarising.summarise(
         ports.chat,
@@ -369,7 +397,7 @@ def _summarise(ports: Ports, bank: Bank, read: _Read, plan: Plan, deadline: int)
     )
     replaces = _replaces(told, earlier)
     return Entry(
-        sort=plan.through + "S",
+        sort=read.through + "S",
         partition=read.head.partition,
         key=read.head.key,
         content=content,
@@ -406,19 +434,19 @@ def _replaces(told: Sequence[Entry], earlier: Entry | None) -> Replaces:
     )
 
 
-def _commit(ports: Ports, bank: Bank, read: _Read, plan: Plan, token: str, summary: Entry | None) -> None:
-    """Step 6, and telling those who go on from there."""
+def _commit(ports: Ports, bank: Bank, read: _Read, token: str, summary: Entry | None) -> None:
+    """Step 6, and telling those who go on from there. A due mark stays for `_settle`, or else for the sweep."""
     now = ports.clock.now()
     head = read.head
     left = summary.tokens if summary else 0
     pieces = summary.chunks if summary else 0
-    changes: dict[str, Any] = {"watermark": plan.through, "compacted_at": now}
-    removed = ["lease", "lease_until", "retry_at", "failures", "error", *DUE_ATTRIBUTES]
+    changes: dict[str, Any] = {"watermark": read.through, "compacted_at": now}
+    removed = ["lease", "lease_until", "retry_at", "failures", "error"]
     if summary:
         changes["summary"] = summary.sort
     else:
         removed.append("summary")
-    record = cleaning.of_range(bank, head.partition, plan.through, now + CLEANUP_DELAY, ports.chance, pointers=False)
+    record = cleaning.of_range(bank, head.partition, read.through, now + CLEANUP_DELAY, ports.chance)
     actions: list[Action] = [
         Update(
             partitions.head_key(bank, head.partition),
@@ -453,27 +481,54 @@ def _commit(ports: Ports, bank: Bank, read: _Read, plan: Plan, token: str, summa
 # When it does not come to a commit
 
 
-def _not_due(ports: Ports, bank: Bank, partition: str, token: str, forced: bool) -> Outcome:
-    """Nothing to replace: not due until the next write. A write that asked in between is not to be overlooked."""
+def _not_due(ports: Ports, bank: Bank, partition: str, token: str) -> Outcome:
+    """Nothing to replace: not due until the next write."""
+    release = Update(partitions.head_key(bank, partition), remove=("lease", "lease_until"), when=(Is("lease", "=", token),))
     try:
-        _repeat(
-            ports,
-            lambda: ports.table.write(
-                Update(
-                    partitions.head_key(bank, partition),
-                    remove=("lease", "lease_until", *DUE_ATTRIBUTES),
-                    when=(Is("lease", "=", token),),
-                )
-            ),
-        )
+        _repeat(ports, lambda: ports.table.write(release))
     except ConditionFailed:
         return "busy"
-    found = partitions.read_all(ports.table, bank, partition)
-    if found and not forced:
-        head, counters = found[0], partitions.count(*found)
-        if _plan(ports, bank, head, counters, forced=False):
-            ask_if_exceeded(ports, bank, partition)
+    _settle(ports, bank, partition)
     return "nothing"
+
+
+def _settle(ports: Ports, bank: Bank, partition: str) -> None:
+    """Take the due mark away, or ask again when there is more to replace. Dying before leaves the mark to the sweep.
+
+    The mark goes only if nobody asked, and no setting changed, since the counters were read. A compaction that has taken the
+    lease meanwhile settles in its turn.
+    """
+    key = partitions.head_key(bank, partition)
+    for _ in range(10):
+        bank_item = _repeat(ports, lambda: ports.table.read([banks.key_of(bank.account, bank.id)]))[0]
+        found = _repeat(ports, lambda: partitions.read_all(ports.table, bank, partition))
+        if bank_item is None or found is None or bank_item["generation"] != bank.generation:
+            return
+        current, head = banks.from_item(bank_item), found[0]
+        if head.lease is not None:
+            return
+        if _plan(ports, current, head, partitions.count(*found), forced=False):
+            marks = due(partition, ports.clock.now() + ASKED_DUE)
+            if _changed(ports, [Update(key, set=marks, when=(Is("pk", "exists"), Is("lease", "missing")))]):
+                send(ports, [message_of(bank, partition)])
+            return
+        if head.due_at is None:
+            return
+        unasked = (Is("due_at", "=", head.due_at), Is("asked", "missing"), Is("lease", "missing"))
+        same = (Is("version", "=", current.version), Is("generation", "=", current.generation))
+        if _changed(ports, [Update(key, remove=DUE_ATTRIBUTES, when=unasked), Check(banks.key_of(bank.account, bank.id), same)]):
+            return
+        if head.asked:
+            _changed(ports, [Update(key, remove=("asked",), when=(Is("pk", "exists"),))])
+
+
+def _changed(ports: Ports, actions: Sequence[Action]) -> bool:
+    """Whether the transaction's conditions held."""
+    try:
+        _repeat(ports, lambda: ports.table.transact(actions))
+    except ConditionFailed:
+        return False
+    return True
 
 
 def _fail(ports: Ports, bank: Bank, partition: str, token: str, reason: str, *, forced: bool) -> str:

@@ -45,6 +45,7 @@ def correct(
         item = entries.to_item(after, "")
         changes = {name: item[name] for name in ("content", "chunks", "tokens", "version")}
         changes |= {name: item[name] for name in ("tags", "metadata") if name in item}
+        changes["indexed_chunks"] = max(before.indexed_chunks, before.chunks)
         ports.table.transact(
             [
                 Update(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import bank as banks
-from . import cleaning, ids, loading, partitions
+from . import cleaning, entries, ids, loading, partitions, retention
 from .bank import Bank
 from .corrections import edit_head
 from .entries import Entry
@@ -34,8 +34,7 @@ def delete_entry(ports: Ports, bank: Bank, entry_id: str, *, deadline: int) -> N
             _without(bank, head, entry),
             record,
         ]
-        if entry.caller_id:
-            actions.append(Delete(partitions.pointer_key(bank, entry.caller_id)))
+        actions += cleaning.pointer_removals(ports, bank, [entries.to_item(entry, "")])
         ports.table.transact(actions)
         return record
 
@@ -55,7 +54,8 @@ def _without(bank: Bank, head: Head, entry: Entry) -> Update:
 def forget_key(ports: Ports, bank: Bank, key: str, *, deadline: int) -> None:
     """Forget everything under a key; a key never written to is forgotten already. Raises `DatabaseUnavailable`.
 
-    The design's compaction without a summary: raise all floors to P, then move the watermark to P.
+    The design's compaction without a summary: raise all floors to P, then move the watermark to P. A due mark stays: what was
+    written after P may have asked for it.
     """
     partition = ids.partition_of(bank.id, key)
 
@@ -69,14 +69,14 @@ def forget_key(ports: Ports, bank: Bank, key: str, *, deadline: int) -> None:
             return None
         raise_floors(ports, bank, head, through)
         living = sum_of(living_items(ports, bank, head, through))
-        record = cleaning.of_range(bank, partition, through, ports.clock.now(), ports.chance, pointers=True)
+        record = cleaning.of_range(bank, partition, through, ports.clock.now(), ports.chance, forgotten=head.key)
         ports.table.transact(
             [
                 Update(
                     partitions.head_key(bank, partition),
                     set={"watermark": through, "forgotten": through},
                     add={"edits": 1, "entries": -living.entries, "tokens": -living.tokens, "chunks": -living.chunks},
-                    remove=("summary", "lease", "lease_until", "retry_at", "failures", "error", *DUE_ATTRIBUTES),
+                    remove=("summary", "lease", "lease_until", "retry_at", "failures", "error"),
                     when=unchanged(head),
                 ),
                 record,
@@ -140,14 +140,15 @@ def delete_source(ports: Ports, bank: Bank, *, deadline: int) -> Bank:
         if item is None:
             raise NotFound("no such memory bank")
         before = banks.from_item(item)
-        record = cleaning.of_generation(before, now, ports.chance, again=True)
+        record = cleaning.of_generation(before, now, ports.chance)
         ports.table.transact(
             [
                 Update(
                     banks.key_of(bank.account, bank.id),
-                    set={"updated_at": now, "status": "empty"},
+                    # What is written from now on is due for the retention no earlier than this.
+                    set={"updated_at": now, "status": "empty"} | retention.due_from(before, now),
                     add={"generation": 1},
-                    remove=("source_connection_id", *DUE_ATTRIBUTES),
+                    remove=("source_connection_id", *(() if before.retention_days else DUE_ATTRIBUTES)),
                     when=(Is("generation", "=", before.generation),),
                 ),
                 record,
@@ -172,7 +173,7 @@ def delete_bank(ports: Ports, bank: Bank, *, deadline: int) -> None:
         if item is None:
             raise NotFound("no such memory bank")
         current = banks.from_item(item)
-        record = cleaning.of_generation(current, ports.clock.now(), ports.chance, again=True)
+        record = cleaning.of_generation(current, ports.clock.now(), ports.chance)
         ports.table.transact([Delete(key, (Is("generation", "=", current.generation),)), record])
         return record
 

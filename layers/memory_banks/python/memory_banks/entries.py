@@ -81,7 +81,7 @@ class Entry:
     caller_id: str | None = None
     chunks: int = 1
     indexed_chunks: int = 0
-    """How many chunks the index was given for `indexed_version`."""
+    """The most chunks that the index may hold of earlier versions; 0 before the first correction."""
     replaces: Replaces | None = None
 
     @property

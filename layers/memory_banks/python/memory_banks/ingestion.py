@@ -48,10 +48,13 @@ def ingest(ports: Ports, message: Mapping[str, Any]) -> None:
     cutoff = bank.cutoff(ports.clock.now())
     found = [entries.from_item(item) for item in items if item is not None]
     gone = [ids.internal(partition, sort) for sort, item in zip(wanted, items, strict=True) if item is None]
-    if gone:
+    shrunk = indexing.surplus(entry for entry in found if entry.indexed)
+    for target in bank.writes:
         # This message may have come before, and its function died between writing and looking again.
-        for target in bank.writes:
+        if gone:
             ports.index.delete_entries(target.index, bank.id, gone)
+        if shrunk:
+            ports.index.delete(target.index, bank.id, shrunk)
     fresh = [entry for entry in found if partitions.alive(head, entry, cutoff) and not entry.indexed]
     if fresh:
         settle(ports, bank, partition, fresh, indexing.index(ports, bank, head, fresh, bank.writes))
@@ -103,7 +106,7 @@ def _confirm(ports: Ports, bank: Bank, indexed: Sequence[Entry]) -> None:
     updates = [
         Update(
             partitions.entry_key(bank, entry.partition, entry.sort),
-            set={"indexed_version": entry.version, "indexed_chunks": entry.chunks},
+            set={"indexed_version": entry.version},
             remove=(*DUE_ATTRIBUTES, "attempts"),
             when=(Is("version", "=", entry.version),),
         )

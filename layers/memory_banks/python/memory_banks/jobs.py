@@ -11,7 +11,7 @@ from . import cursors, ids
 from .bank import Bank
 from .clock import iso
 from .errors import NotFound
-from .ports import ConditionFailed, Is, Item, Key, Ports, Put, Update
+from .ports import ConditionFailed, Delete, Is, Item, Key, Ports, Put, Update
 
 Kind = Literal["ingestion", "distillation", "compaction", "export", "rebuild"]
 Status = Literal["queued", "running", "completed", "failed", "cancelled"]
@@ -98,6 +98,17 @@ def listed(ports: Ports, bank: Bank, *, limit: int = 100, cursor: str | None = N
     before = cursors.read(bank.secret, cursor, "jobs")["before"] if cursor else None
     page = ports.table.query(f"J#{bank.id}", before=before, reverse=True, limit=limit)
     return page.items, cursors.write(bank.secret, "jobs", {"before": page.after}) if page.after else None
+
+
+def forget(ports: Ports, bank_id: str, key: str) -> None:
+    """Remove the jobs that concern a key; one under way finds itself cancelled."""
+    after: str | None = ""
+    while after is not None:
+        page = ports.table.query(key_of(bank_id, "").pk, after=after, attributes=["key"])
+        for item in page.items:
+            if item.get("key") == key:
+                ports.table.write(Delete(Key(item["pk"], item["sk"])))
+        after = page.after
 
 
 def shown(item: Item) -> dict[str, Any]:

@@ -61,6 +61,10 @@ class Head:
     failures: int = 0
     error: str | None = None
     compacted_at: int = 0
+    due_at: int | None = None
+    """When the sweep looks at the partition; None when nothing is due."""
+    asked: bool = False
+    """Whether a compaction was asked for while one was due already."""
 
 
 def alive(head: Head | None, entry: Entry, cutoff: int | None) -> bool:
@@ -143,6 +147,8 @@ def head_from(item: Item) -> Head:
         failures=item.get("failures", 0),
         error=item.get("error"),
         compacted_at=item.get("compacted_at", 0),
+        due_at=item.get("due_at"),
+        asked="asked" in item,
     )
 
 

@@ -85,7 +85,7 @@ def _remove_entries(ports: Ports, bank: Bank, partition: str, keys: list[Key]) -
         head = partitions.head_from(head_item)
         living = [item for item in present if item["sk"] > "E#" + head.watermark]
         record = cleaning.of_entries(bank, partition, [item["sk"][2:] for item in present], ports.clock.now(), ports.chance)
-        actions: list[Action] = [settings, *cleaning.removals(bank, present, pointers=True), record]
+        actions: list[Action] = [settings, *cleaning.removals(ports, bank, present, pointers=True), record]
         if living:
             actions.append(_without(bank, head, living))
         try:
@@ -138,6 +138,11 @@ def _settle(ports: Ports, bank: Bank, item: Item, oldest: int | None) -> bool:
 
 
 def due_at_creation(bank: Bank) -> dict[str, str | int]:
-    """The marks of a new bank: nothing in it can expire before its first entry would."""
-    at = first_due(bank, bank.created_at)
+    """The marks of a new bank."""
+    return due_from(bank, bank.created_at)
+
+
+def due_from(bank: Bank, start: int) -> dict[str, str | int]:
+    """The marks of a bank that is empty at `start` (ms): nothing in it can expire before what is written then would."""
+    at = first_due(bank, start)
     return marks(bank, at) if at is not None else {}

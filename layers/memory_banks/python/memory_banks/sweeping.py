@@ -9,7 +9,21 @@ from typing import Any, NamedTuple
 from . import bank as banks
 from . import cleaning, compaction, partitions, retention, writing
 from .marking import DUE_ATTRIBUTES, Schedule, due, partitions_of
-from .ports import ConditionFailed, Contended, Due, IndexUnavailable, Is, Item, Key, ModelUnavailable, Ports, Update
+from .ports import (
+    ConditionFailed,
+    Contended,
+    Delete,
+    Due,
+    IndexUnavailable,
+    Is,
+    Item,
+    Key,
+    ModelError,
+    Ports,
+    QueueUnavailable,
+    TableUnavailable,
+    Update,
+)
 
 PAGE = 100
 AGAIN_MS = 3_600_000
@@ -32,8 +46,12 @@ class Swept(NamedTuple):
 
 
 def sweep(ports: Ports, schedule: Schedule, *, deadline: int) -> Swept:
-    """Take up all that is due for this schedule, until about the deadline (ms); what is left is due the next time."""
+    """Take up all that is due for this schedule, until about the deadline (ms); what is left is due the next time.
+
+    An item that fails in a way nobody expected is raised at the end, after all others had their turn.
+    """
     swept = Swept()
+    unexpected: list[Exception] = []
     first, count = partitions_of(schedule)
     now = ports.clock.now()
     for partition in range(first, first + count):
@@ -45,14 +63,16 @@ def sweep(ports: Ports, schedule: Schedule, *, deadline: int) -> Swept:
             for one in found:
                 seen.add(one)
                 if ports.clock.now() >= deadline:
-                    return swept
-                swept = _take_up(ports, one, swept, deadline)
+                    break
+                swept = _take_up(ports, one, swept, deadline, unexpected)
             if len(found) < PAGE:
                 break
+    if unexpected:
+        raise unexpected[0]
     return swept
 
 
-def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int) -> Swept:
+def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int, unexpected: list[Exception]) -> Swept:
     """One due item, by what its key says it is. What fails stays due, and keeps nothing else from its turn."""
     kind = {"H": "partitions", "E": "entries", "X": "cleanups", "B": "banks", "W": "banks", "V": "banks"}
     name = one.key.sk[0] if one.key.pk[0] in "PG" else one.key.pk[0]
@@ -72,7 +92,13 @@ def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int) -> Swept:
                 done = _rebuild(ports, one)
             case _:
                 return swept._replace(left=swept.left + 1)
-    except (IndexUnavailable, ModelUnavailable, Contended):
+    except TableUnavailable:
+        raise
+    except (IndexUnavailable, QueueUnavailable, ModelError, Contended):
+        done = False
+    except Exception as error:
+        ports.metrics.count("SweepErrors")
+        unexpected.append(error)
         done = False
     return swept.plus(kind[name], done)
 
@@ -134,7 +160,7 @@ def _thresholds(ports: Ports, one: Due) -> bool:
         return True
     bank_item: Any = ports.table.read([banks.key_of(item["account"], item["bank"])])[0]
     if bank_item is None:
-        _unmark(ports, one.key)
+        ports.table.write(Delete(one.key))
         return True
     compaction.send(ports, [compaction.walk_message(banks.from_item(bank_item))])
     return True

@@ -172,6 +172,8 @@ class _State:
     shards: dict[str, tuple[int, Item | None]]
     """By partition: the shard this write goes to."""
     pointers: dict[str, Item]
+    free: dict[str, Item]
+    """Pointers of callers' ids that may be given away anew: their entries were forgotten or are past the retention."""
     request: Item | None
 
     @classmethod
@@ -205,10 +207,26 @@ class _State:
             heads_found[name] = head
             shards[name] = (shard, found.get(partitions.shard_key(bank, name, shard)))
         pointers = {caller: found[key] for caller in callers if (key := partitions.pointer_key(bank, caller)) in found}
+        free = _free(ports, bank, pointers, heads_found) if pointers else {}
+        pointers = {caller: pointer for caller, pointer in pointers.items() if caller not in free}
         request = found.get(request_keys[0]) if request_keys else None
         if request and request["ttl"] <= ports.clock.now() // 1000:
             request = None
-        return cls(bank, heads_found, shards, pointers, request)
+        return cls(bank, heads_found, shards, pointers, free, request)
+
+
+def _free(ports: Ports, bank: Bank, pointers: Mapping[str, Item], known: Mapping[str, Head | None]) -> dict[str, Item]:
+    """The pointers whose entries are dead. One of a compacted entry is not free: importing it twice doubles nothing."""
+    others = sorted({pointer["partition"] for pointer in pointers.values()} - set(known))
+    items = ports.table.read([partitions.head_key(bank, name) for name in others]) if others else []
+    heads = dict(known) | {name: partitions.head_from(item) if item else None for name, item in zip(others, items, strict=True)}
+    cutoff = bank.cutoff(ports.clock.now())
+    free = {}
+    for caller, pointer in pointers.items():
+        head, sort = heads[pointer["partition"]], pointer["sort"]
+        if head is None or sort <= head.forgotten or (cutoff is not None and ids.milliseconds_of(sort) <= cutoff):
+            free[caller] = pointer
+    return free
 
 
 _generations: dict[str, int] = {}
@@ -334,7 +352,7 @@ def _transaction(
         actions.append(_raise_shard(bank, name, state.shards[name][0], here))
         floors[name] = fresh[-1]
         for one, entry in zip(mine, here, strict=True):
-            actions += _put_entry(bank, entry, one.new, now)
+            actions += _put_entry(bank, entry, one.new, now, state.free)
     if idempotency is not None:
         written = {str(position): entry.sort for position, entry in made}
         before = {str(position): one.entry.sort for position, one in progress.done.items() if not one.existing}
@@ -357,7 +375,7 @@ def _raise_shard(bank: Bank, partition: str, shard: int, here: Sequence[Entry]) 
     )
 
 
-def _put_entry(bank: Bank, entry: Entry, new: NewEntry, now: int) -> list[Action]:
+def _put_entry(bank: Bank, entry: Entry, new: NewEntry, now: int, free: Mapping[str, Item]) -> list[Action]:
     pk = partitions.partition_pk(bank, entry.partition)
     item = entries.to_item(entry, pk) | due(entry.internal_id, now + UNINDEXED_DUE) | {"account": bank.account}
     item |= partitions.age_attributes(bank, entry.partition, entry.ulid)
@@ -366,7 +384,8 @@ def _put_entry(bank: Bank, entry: Entry, new: NewEntry, now: int) -> list[Action
         at = partitions.pointer_key(bank, new.id)
         pointer: Item = {"pk": at.pk, "sk": at.sk, "partition": entry.partition, "sort": entry.sort, "sha256": new.sha256}
         pointer |= partitions.age_attributes(bank, entry.partition, entry.ulid)
-        actions.append(Put(pointer, (Is("pk", "missing"),)))
+        before = free.get(new.id)
+        actions.append(Put(pointer, (Is("sort", "=", before["sort"]) if before else Is("pk", "missing"),)))
     return actions
 
 
@@ -405,8 +424,13 @@ def _commit(ports: Ports, transaction: _Transaction) -> None:
     """Commit; when the answer was lost, look whether it took effect."""
     try:
         ports.table.transact(transaction.actions)
-    except TableUnavailable:
-        if ports.table.read([transaction.witness])[0] is None:
+    except TableUnavailable as unanswered:
+        try:
+            there = ports.table.read([transaction.witness])[0] is not None
+        except Contended:
+            # Contention means that nothing was written; here nobody knows.
+            raise unanswered from None
+        if not there:
             raise
 
 
