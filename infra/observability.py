@@ -12,10 +12,20 @@ from constructs import Construct
 
 from .configuration import Configuration
 from .function import MemoryFunction
-from .work_queue import WorkQueue
+from .work_queue import RECEIVES, WorkQueue
 
 LATE = Duration.minutes(30)
 """How old a message may get before someone is told."""
+
+COUNTED = {
+    "IndexFailed": (0, 1, "An entry could not be indexed in any try; its job names it and the reason"),
+    "IngestionMessagesLost": (0, 3, "Writes can't announce themselves to the ingestion queue; the sweep finds them, late"),
+    "CompactionMessagesLost": (0, 3, "Compactions can't be announced to their queue; the sweep finds them, late"),
+    "CompactionFailures": (5, 3, "Summaries fail again and again; entries stay, banks grow. Look at the chat model"),
+    "SweepErrors": (0, 3, "The sweep meets something that it can't take up"),
+    "RebuildChainsCut": (0, 1, "A rebuild went on in more messages than its hop limit allows, and was stopped"),
+}
+"""Counters of the functions: how many in five minutes are too many, in how many such periods in a row, and what it means."""
 
 
 class Observability(Construct):
@@ -35,7 +45,7 @@ class Observability(Construct):
         for name, work in queues.items():
             self._alarm(
                 f"{name}DeadLetters",
-                f"Messages of the {name.lower()} queue failed {5} times; read them, mend the cause, redrive them",
+                f"Messages of the {name.lower()} queue failed {RECEIVES} times; read them, mend the cause, redrive them",
                 work.dead_letters.metric_approximate_number_of_messages_visible(period=Duration.minutes(5), statistic="Maximum"),
                 threshold=0,
             )
@@ -47,12 +57,16 @@ class Observability(Construct):
             )
         for function in functions:
             self._alarm(
-                f"{function.name.capitalize()}Errors",
+                f"{function.name.capitalize()}FunctionErrors",
                 f"The function {function.name} fails or is killed by its time limit",
                 function.metric_errors(period=Duration.minutes(5)),
                 threshold=0,
                 periods=3,
             )
+
+        for name, (threshold, periods, meaning) in COUNTED.items():
+            counted = cloudwatch.Metric(namespace="MemoryBanks", metric_name=name, statistic="Sum", period=Duration.minutes(5))
+            self._alarm(name, meaning, counted, threshold=threshold, periods=periods)
 
     def _alarm(self, id: str, description: str, metric: cloudwatch.IMetric, *, threshold: float, periods: int = 1) -> None:
         alarm = cloudwatch.Alarm(

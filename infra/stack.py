@@ -37,8 +37,7 @@ class MemoryBanksStack(Stack):
             self.domain.grant(function)
             self.ingestion.queue.grant_send(function)
             self.maintenance.queue.grant_send(function)
-        for function in (compact, sweep):
-            self.storage.grant_indexes(function)
+        self.storage.grant_indexes(sweep)
         # `compact` rebuilds indexes; `sweep` cleans up, and windows next to what has gone are embedded again.
         for function in (api, ingest, compact, sweep):
             self.models.grant_embedding(function)

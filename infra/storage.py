@@ -78,6 +78,8 @@ class Storage(Construct):
         function.setting("bucket", self.bucket.bucket_name)
         self._allow(function, ITEM_ACTIONS, [self.table.table_arn])
         self._allow(function, ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"), [self.bucket.arn_for_objects("*")])
+        # Without it an object that is not there would answer 403 instead of 404.
+        self._allow(function, ("s3:ListBucket",), [self.bucket.bucket_arn])
         accept_wildcard(
             function.execution_role, self.bucket, "/*", "Objects are named by ids that the service makes; the bucket is its own"
         )

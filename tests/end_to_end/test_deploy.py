@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import pytest
+from botocore.exceptions import ClientError
 
 from infra.bundling import ROOT, Target
 from local import aws
@@ -26,7 +28,7 @@ from local.emulator import Emulator
 
 pytestmark = pytest.mark.deploy
 
-PATIENCE = 60
+PATIENCE = 180
 """Seconds until what happens by itself must have happened; two busy cores are slow."""
 
 
@@ -72,23 +74,25 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         choices = [argument for name, value in context.items() for argument in ("-c", f"{name}={value}")]
         assembly, outputs = folder / "cdk.out", folder / "outputs.json"
         _cdk(emulator, ROOT, "synth", "--quiet", "--output", str(assembly), *choices)
-        _allow_plain_http(emulator, assembly / "MemoryBanks.template.json")
+        _suit_the_emulator(emulator, assembly / "MemoryBanks.template.json")
         _cdk(emulator, folder, "deploy", "--app", str(assembly), "--require-approval", "never", "--outputs-file", str(outputs))
         yield Deployment(emulator, json.loads(outputs.read_text())["MemoryBanks"], log)
 
 
-def _allow_plain_http(emulator: Emulator, template: Path) -> None:
-    """Drop the policies of buckets and queues, all of which refuse requests without TLS: the emulator speaks nothing else."""
+def _suit_the_emulator(emulator: Emulator, template: Path) -> None:
+    """Step around two things in which the emulator is not like AWS.
+
+    It speaks HTTP alone, which the policies of buckets and queues refuse. And it asks for the right `sqs:SendMessageBatch`, which
+    does not exist: on AWS `sqs:SendMessage` is the right to send a batch.
+    """
     s3 = emulator.client("s3")
     for bucket in s3.list_buckets()["Buckets"]:
         s3.delete_bucket_policy(Bucket=bucket["Name"])
     stack = json.loads(template.read_text())
-    kept = {
-        name: made
-        for name, made in stack["Resources"].items()
-        if made["Type"] not in {"AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy"}
-    }
-    template.write_text(json.dumps(stack | {"Resources": kept}))
+    refusing = {"AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy"}
+    kept = {name: made for name, made in stack["Resources"].items() if made["Type"] not in refusing}
+    text = json.dumps(stack | {"Resources": kept})
+    template.write_text(text.replace('"sqs:SendMessage"', '["sqs:SendMessage", "sqs:SendMessageBatch"]'))
 
 
 def _operator(emulator: Emulator) -> dict[str, str]:
@@ -116,6 +120,21 @@ def _cdk(emulator: Emulator, folder: Path, command: str, *arguments: str) -> Non
 def test_health_answers_without_a_key(deployment: Deployment) -> None:
     with deployment.client() as client:
         assert client.get("/health").status_code == 200
+
+
+def test_emulator_refuses_what_no_policy_allows(deployment: Deployment) -> None:
+    iam = deployment.emulator.client("iam")
+    iam.create_user(UserName="nobody")
+    key = iam.create_access_key(UserName="nobody")["AccessKey"]
+    nobody = boto3.client(
+        "dynamodb",
+        endpoint_url=deployment.emulator.endpoint,
+        region_name=aws.REGION,
+        aws_access_key_id=key["AccessKeyId"],
+        aws_secret_access_key=key["SecretAccessKey"],
+    )
+    with pytest.raises(ClientError, match="AccessDenied"):
+        nobody.describe_table(TableName=deployment.output("StorageTableName"))
 
 
 @pytest.fixture(scope="module")

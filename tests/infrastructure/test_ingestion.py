@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from memory_banks.compaction import LEASE_MS
 
 from tests.infrastructure.assembly import Synthesised
 
@@ -27,6 +28,10 @@ def test_what_fails_five_times_is_set_aside_for_two_weeks(stack: Synthesised, na
     dead = stack.of("AWS::SQS::Queue")[policy["deadLetterTargetArn"]["Fn::GetAtt"][0]]["Properties"]
     assert dead["MessageRetentionPeriod"] == 14 * 86_400
     assert "RedrivePolicy" not in dead
+
+
+def test_lease_of_a_compaction_outlives_its_function(stack: Synthesised) -> None:
+    assert stack.function("compact")["Timeout"] * 1000 < LEASE_MS
 
 
 def test_queues_are_standard_encrypted_and_refuse_plain_http(stack: Synthesised) -> None:

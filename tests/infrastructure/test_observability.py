@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memory_banks.adapters.metrics import NAMESPACE
+
+from infra.bundling import PACKAGE
+from infra.observability import COUNTED
 from tests.infrastructure.assembly import Synthesised
 
 
@@ -27,6 +31,13 @@ def test_every_function_that_fails_and_every_queue_that_is_late_raises_an_alarm(
     watched = [alarm["MetricName"] for alarm in alarms(stack)]
     assert watched.count("Errors") == len(stack.of("AWS::Lambda::Function")) == 4
     assert watched.count("ApproximateAgeOfOldestMessage") == 2
+
+
+def test_alarms_watch_counters_that_the_functions_keep(stack: Synthesised) -> None:
+    watched = {alarm["MetricName"] for alarm in alarms(stack) if alarm["Namespace"] == NAMESPACE}
+    assert watched == set(COUNTED)
+    source = "".join(file.read_text() for file in (PACKAGE / "python" / "memory_banks").rglob("*.py"))
+    assert not [name for name in watched if f'"{name}"' not in source]
 
 
 def test_alarms_go_to_the_topic_that_is_named(stack: Synthesised, synthesise: Callable[..., Synthesised]) -> None:
