@@ -37,6 +37,9 @@ GRACE_SECONDS = 30
 """How long requests may take to finish when the service stops: longer than a write waits."""
 
 
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection stays open: longer than clients keep theirs, so none is used as it closes."""
+
 BACKLOG = 128
 """Connections that may wait to be accepted."""
 
@@ -146,6 +149,7 @@ def _working(wiring: LocalWiring, emulator: Emulator, options: Options) -> Itera
             log_config=None,
             access_log=False,
             server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
         server = uvicorn.Server(config)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from clients.cli import typed
 from clients.cli.failure import Failure
 
 VERSION = "2026-10-21"
@@ -107,8 +108,10 @@ def from_options(options: argparse.Namespace) -> Client:
     """The client that the options describe."""
     if not options.api_key:
         raise Failure("an API key is needed: --api-key or MEMORY_BANKS_API_KEY (`memory-banks serve` prints one)")
-    if not options.api_key.isascii() or not options.api_key.isprintable():
-        raise Failure("the API key has characters that no key has")
+    try:
+        typed.api_key(options.api_key)
+    except argparse.ArgumentTypeError as error:
+        raise Failure(str(error)) from error
     return Client(options.url, options.api_key)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +65,8 @@ def _local(folder: Path) -> Iterator[Any]:
             yield wiring
     except (InUse, EmulatorFailed, InstallFailed) as error:
         raise Failure(str(error)) from error
+    except (OSError, sqlite3.DatabaseError) as error:
+        raise Failure(f"{folder} can't be used: {error}") from error
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ def add_to(commands: Any) -> None:
     """Say what the command takes."""
     parser = commands.add_parser("serve", help="run the service on this machine, on 127.0.0.1")
     parser.add_argument("--port", type=typed.port, default=8000, help="where to listen; 0 takes a free port (default 8000)")
-    parser.add_argument("--api-key", help="the key that lets clients in (default: one is made and printed)")
+    parser.add_argument("--api-key", type=typed.api_key, help="the key that lets clients in (default: one is made and printed)")
     parser.add_argument("--data-dir", type=Path, help="where memory is kept (default: a temporary folder, gone at the end)")
     parser.add_argument(
         "--sweep-seconds", type=typed.seconds, default=60, help="time between two rounds of compaction and retention (default 60)"
@@ -45,6 +46,10 @@ def run(options: argparse.Namespace) -> int:
         service.run(chosen, lambda started: _tell(started, chosen))
     except (service.PortTaken, InUse, EmulatorFailed, InstallFailed) as error:
         raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{options.data_dir or 'the temporary folder'} can't be used: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise Failure(f"a file in {options.data_dir} can't be read or written: {error}") from error
     except ValidationError as error:
         wrong = "; ".join(f"MEMORY_BANKS_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors())
         raise Failure(f"wrong settings: {wrong}") from error

@@ -12,6 +12,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+def api_key(text: str) -> str:
+    """A key as a header can carry it."""
+    if not text or not all("!" <= character <= "~" for character in text):
+        raise argparse.ArgumentTypeError("a key has letters, digits and signs of ASCII, and no spaces")
+    return text
+
+
 def seconds(text: str) -> float:
     """A positive number of seconds."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -244,12 +245,33 @@ def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
     assert "MEMORY_BANKS_CHAT_WINDOW" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--port", "80000"], ["--port", "x"], ["--sweep-seconds", "0"], ["--sweep-seconds", "nan"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--port", "80000"],
+        ["--port", "x"],
+        ["--sweep-seconds", "0"],
+        ["--sweep-seconds", "nan"],
+        ["--api-key", " "],
+        ["--api-key", "ü"],
+    ],
+)
 def test_wrong_options_are_refused(arguments: list[str]) -> None:
     done = run("serve", *arguments)
 
     assert done.returncode == 2
     assert arguments[0] in done.stderr
+
+
+def test_a_data_folder_that_is_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "table.sqlite").write_bytes(b"not a database" * 1000)
+
+    for name in ("file", "damaged"):
+        done = run("serve", "--port", "0", "--data-dir", str(tmp_path / name))
+        assert done.returncode == 1
+        assert re.fullmatch(rf"memory-banks: .*{name} can't be .*\n", done.stderr)
 
 
 def test_what_it_keeps_is_its_owners_alone(tmp_path: Path) -> None:
