@@ -1,9 +1,11 @@
-"""The contract of `ports.Table`, on every adapter: in memory, DynamoDB by moto, DynamoDB by the emulator."""
+"""The contract of `ports.Table`, on every adapter: in memory, DynamoDB by moto, DynamoDB by the emulator, bare and journaled."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -36,8 +38,11 @@ def create_table(client: Any, name: str) -> None:
     )
 
 
-@pytest.fixture(params=["memory", "moto", pytest.param("emulator", marks=pytest.mark.emulator)])
-def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
+EMULATED = [pytest.param(name, marks=pytest.mark.emulator) for name in ("emulator", "journaled")]
+
+
+@pytest.fixture(params=["memory", "moto", *EMULATED])
+def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Table]:
     clock, chance = ManualClock(), random.Random(0)
     if request.param == "memory":
         yield MemoryTable()
@@ -55,7 +60,14 @@ def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         client = emulator.client("dynamodb")
         name = f"contract-{random.SystemRandom().getrandbits(64):x}"
         create_table(client, name)
-        yield DynamoTable(client, name, clock, chance)
+        bare = DynamoTable(client, name, clock, chance)
+        if request.param == "emulator":
+            yield bare
+        else:
+            from local.journal import Journal, JournaledTable
+
+            with closing(Journal(tmp_path / "table.sqlite", client, name)) as journal:
+                yield JournaledTable(bare, journal)
         client.delete_table(TableName=name)
 
 
