@@ -189,6 +189,15 @@ class MessagePage(BaseModel):
     next_cursor: str | None
 
 
+class LastCompaction(BaseModel):
+    """How compaction goes."""
+
+    last_at: datetime | None
+    failures: int = Field(description="In a row; 0 after a success")
+    retry_at: datetime | None
+    error: str | None
+
+
 class KeyCounts(BaseModel):
     """A key of a bank and what lives under it."""
 
@@ -198,6 +207,7 @@ class KeyCounts(BaseModel):
     tokens: int
     first_at: datetime
     last_at: datetime
+    compaction: LastCompaction
 
 
 class KeyPage(BaseModel):
@@ -301,6 +311,68 @@ class Context(BaseModel):
     messages: list[ChatMessage]
     parts: ContextParts
     tokens: int = Field(description="Of the text")
+
+
+class Evaluation(BaseModel):
+    """What a judge says of a summary."""
+
+    verdict: Literal["pass", "fail"]
+    score: int = Field(ge=1, le=5)
+    reasoning: str
+
+
+class CompactionTest(BaseModel):
+    """What came of a trial."""
+
+    original_entries: list[str]
+    compaction_summary: str | None
+    surviving_entries: list[str]
+    generated: bool
+    evaluation: Evaluation
+
+
+class ExamplePrompt(BaseModel):
+    """Something to ask the assistant."""
+
+    text: str
+    label: str
+
+
+class Proposal(BaseModel):
+    """What the assistant proposes; it applies nothing."""
+
+    conversation_id: str
+    note: str
+    success: bool
+    config: dict[str, Any] | None = Field(description="A body to create a bank with")
+    example_prompts: list[ExamplePrompt]
+    prompt_call_id: str
+
+
+class AssistantTurn(BaseModel):
+    """One turn with the assistant."""
+
+    conversation_id: str
+    user_input: str
+    ai_note: str
+    resulting_config: dict[str, Any] | None
+    accepted: bool | None
+
+
+class LastConversation(BaseModel):
+    """Turns, oldest first; the last one's texts again beside them."""
+
+    turns: list[AssistantTurn]
+    total: int
+    user_input: str | None
+    ai_note: str | None
+    accepted: bool | None
+
+
+class Recorded(BaseModel):
+    """It was noted."""
+
+    ok: bool
 
 
 class Error(BaseModel):

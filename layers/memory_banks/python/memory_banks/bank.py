@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from .clock import iso
@@ -118,6 +118,11 @@ def stand_in(account: str, bank_id: str, generation: int) -> Bank:
         secret="",
         generation=generation,
     )
+
+
+def stand_in_of(account: str, kind: BankType) -> Bank:
+    """A bank without a record, to try something on: no thresholds, chunks of a usual size."""
+    return replace(stand_in(account, "", 0), type=kind, chunk_size=1_200, chunk_overlap=150)
 
 
 def to_item(bank: Bank) -> Item:

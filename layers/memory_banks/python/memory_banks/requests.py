@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -143,9 +143,7 @@ class PinVersion(Compatible):
 # --------------------------------------------------------------------------------------------------------------------
 # Agents
 
-AgentId = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="Who asks; noted as an agent of the bank"), CLEAN
-]
+AgentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="Who asks; noted as an agent of the bank"), CLEAN]
 
 
 class RegisterAgent(Own):
@@ -416,3 +414,73 @@ class AskContext(Own):
     query: QueryText | None = Field(None, description="What the prompt is about; without it nothing is searched")
     max_tokens: Annotated[int, Field(ge=1, le=limits.CONTEXT_TOKENS)] = 2_000
     agent_id: AgentId | None = None
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Trials of a compaction prompt
+
+
+class SpokenSample(Compatible):
+    """A sample with its role."""
+
+    content: Annotated[str, Field(min_length=1, max_length=limits.SAMPLE_LENGTH), CLEAN]
+    speaker: Literal["system", "user", "assistant"] = "user"
+
+
+SampleText = Annotated[str, Field(min_length=1, max_length=limits.SAMPLE_LENGTH), CLEAN]
+
+
+class TestCompaction(Compatible):
+    """Which entries to try a compaction prompt on: pasted or generated ones, or else the bank's own."""
+
+    compaction_prompt: Prompt | None = Field(None, description="The bank's own if left out")
+    sample_entries: Annotated[list[SampleText | SpokenSample], Field(min_length=1, max_length=20)] | None = None
+    generate_direction: Annotated[str, Field(min_length=1, max_length=2_000), CLEAN] | None = Field(
+        None, description="What made-up entries are about"
+    )
+    entry_count: Annotated[int, Field(ge=2, le=20)] = Field(5, description="Of generated or existing entries")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.sample_entries is not None and self.generate_direction is not None:
+            raise _wrong("one_source", "give sample_entries or generate_direction, not both")
+        return self
+
+
+class TestCompactionAlone(TestCompaction):
+    """The same without a bank."""
+
+    compaction_prompt: Annotated[str, Field(min_length=1, max_length=limits.PROMPT_LENGTH), CLEAN] = Field()
+    bank_type: BankType = "conversation"
+
+    @model_validator(mode="after")
+    def _some_source(self) -> Self:
+        if self.sample_entries is None and self.generate_direction is None:
+            raise _wrong("one_source", "give sample_entries or generate_direction")
+        return self
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The assistant
+
+
+class AskAssistant(Compatible):
+    """A description of the memory that is wanted."""
+
+    user_input: Annotated[str, Field(min_length=1, max_length=limits.PROMPT_LENGTH), CLEAN]
+    current_config: dict[str, Any] | None = Field(None, description="The configuration so far")
+    history_since: Time | None = Field(None, description="Leave older turns of the conversation out")
+    conversation_id: Annotated[str, Field(min_length=1, max_length=128), CLEAN] | None = None
+
+
+class AssistantHistory(BaseModel):
+    """A page of what the assistant proposed."""
+
+    limit: Annotated[int, Field(ge=1, le=50)] = 5
+    offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+class AcceptProposal(Compatible):
+    """Whether the last proposal was taken; recorded only."""
+
+    accepted: bool
