@@ -90,6 +90,20 @@ def test_the_version_a_client_asked_for_is_the_one_it_gets(client: Callable[[str
     assert state["known_versions"] == list(versions.KNOWN)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_templates_and_agents_are_lists_in_every_version(
+    client: Callable[[str | None], Call], service: Served, version: str | None
+) -> None:
+    call = client(version)
+    templates = call("list_memory_bank_templates")
+    assert len(templates) >= 8
+    bank = call("create_memory_bank", templates[0]["defaults"])
+    assert bank["name"] == templates[0]["name"]
+    service.call("PUT", f"/memory_banks/{bank['id']}/agents/planner", {"agent_name": "The planner"})
+    agents = call("get_agents_using_memory_bank", bank["id"])
+    assert [(agent["agent_id"], agent["agent_name"]) for agent in agents] == [("planner", "The planner")]
+
+
 def test_an_account_is_pinned_and_unpinned(client: Callable[[str | None], Call]) -> None:
     call = client(None)
     assert call("update_api_version", "2026-08-03")["pinned_version"] == "2026-08-03"
