@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from memory_banks.marking import due_partition
@@ -162,6 +163,36 @@ class MemoryTable:
         """All items, for checks in tests."""
         with self._lock:
             return [_copy(item) for partition in self._items.values() for item in partition.values()]
+
+
+class LaggingTable(MemoryTable):
+    """A table whose two indexes can stay behind, as DynamoDB's do: they show what they knew when `lag` began."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: tuple[dict[Key, tuple[str, int]], dict[str, list[tuple[str, Key]]]] | None = None
+
+    def lag(self, behind: bool) -> None:
+        """From now on the indexes stay behind, or have caught up."""
+        self._known = (dict(self._due), {pk: list(ages) for pk, ages in self._age.items()}) if behind else None
+
+    def due(self, partition: int, until: int, limit: int) -> list[Due]:
+        with self._lock, self._behind():
+            return super().due(partition, until, limit)
+
+    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
+        with self._lock, self._behind():
+            return super().aged(age_pk, after=after, before=before, limit=limit)
+
+    @contextmanager
+    def _behind(self) -> Iterator[None]:
+        now = self._due, self._age
+        if self._known:
+            self._due, self._age = self._known
+        try:
+            yield
+        finally:
+            self._due, self._age = now
 
 
 def _copy(value: Any) -> Any:

@@ -6,11 +6,13 @@ do; each runs as a process of its own, so a death ends the verb and nothing else
 
 from __future__ import annotations
 
+import copy
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 from memory_banks import banks, compaction, corrections, deletion, ingestion, sweeping, writing
 from memory_banks.bank import Bank
@@ -22,7 +24,7 @@ from memory_banks.requests import CreateBank, UpdateBank
 from tests.doubles.clock import ManualClock
 from tests.doubles.embedding import HashedEmbedders
 from tests.doubles.memory_index import MemoryIndex
-from tests.doubles.memory_table import MemoryTable
+from tests.doubles.memory_table import LaggingTable
 from tests.doubles.world import LATEST, Counts
 from tests.faults.gate import INDEX, TABLE, Death, EmbeddersThrough, Gate, Through
 
@@ -37,9 +39,6 @@ FAILURES = (MemoryBanksError, Contended, TableUnavailable, QueueUnavailable, Ind
 
 FILLER = " and some more words, so that a summary of it can be smaller"
 LONG = FILLER * 6
-
-State = Literal["kept", "perhaps", "gone"]
-
 
 class FoldingChat:
     """A chat model that tells the numbers of all notes it is given, those of an earlier summary too: `told 1-5 8`."""
@@ -76,6 +75,19 @@ def told_in(text: str) -> list[int]:
     return found
 
 
+class SkewedClock:
+    """A host's clock that is off by so many ms."""
+
+    def __init__(self, clock: Any, skew: int) -> None:
+        self._clock, self._skew = clock, skew
+
+    def now(self) -> int:
+        return int(self._clock.now()) + self._skew
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
+
+
 class TimedMessages:
     """A queue whose messages have a time at which they are visible, and come back until they are handled."""
 
@@ -109,41 +121,42 @@ class Note:
     """What is known of one text that a client wrote, or corrected another to."""
 
     key: str
-    state: State
     created_at: int
-    shed: bool = False
-    """Whether a compaction without a summary may have dropped it."""
+    entry: str | None = None
+    """The id of the entry that has, or had, this text."""
+    version: int = 1
+    doubts: int = 0
+    """Requests under way, or failed, that may have made it, or may have removed it."""
+    gone: bool = False
 
 
 @dataclass
 class Expected:
-    """The model: what a bank must remember. An acknowledged note is kept, a failed request leaves it in doubt."""
+    """The model: what a bank must remember. What was acknowledged is certain; a failed request leaves its notes in doubt."""
 
     notes: dict[int, Note] = field(default_factory=dict)
     batches: list[list[int]] = field(default_factory=list)
     """Notes of one transaction each: all of them are there, or none, until one is changed."""
 
-    def wrote(self, key: str, numbers: Sequence[int], state: State, at: int) -> None:
-        for number in numbers:
-            self.notes[number] = Note(key, state, at)
-        if len(numbers) > 1:
-            self.batches.append(list(numbers))
+    def doubt(self, numbers: Iterable[int]) -> list[int]:
+        """A request begins that may remove these notes."""
+        doubted = list(numbers)
+        for number in doubted:
+            self.notes[number].doubts += 1
+        self.batches = [batch for batch in self.batches if not set(batch) & set(doubted)]
+        return doubted
 
-    def deleted(self, numbers: Iterable[int], certain: bool) -> None:
+    def certain(self, numbers: Iterable[int], *, gone: bool) -> None:
+        """A request was answered: these notes are gone, or it has not touched them."""
         for number in numbers:
-            note = self.notes[number]
-            if certain:
-                note.state = "gone"
-            elif note.state == "kept":
-                note.state = "perhaps"
-            self.batches = [batch for batch in self.batches if number not in batch]
+            self.notes[number].doubts -= 1
+            self.notes[number].gone |= gone
 
-    def corrected(self, old: int, new: int, certain: bool) -> None:
-        self.notes[new] = replace(self.notes[old], state="kept" if certain else "perhaps")
-        self.deleted([old], certain)
+    def of(self, entry: str | None) -> list[int]:
+        return [number for number, note in self.notes.items() if note.entry == entry and entry is not None]
 
     def under(self, key: str | None) -> list[int]:
-        return [number for number, note in self.notes.items() if key in (None, note.key)]
+        return [number for number, note in self.notes.items() if key in (None, note.key) and not note.gone]
 
 
 @dataclass
@@ -152,13 +165,15 @@ class Life:
 
     settings: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
+    clock: Any = field(default_factory=ManualClock)
+    ordered: bool = True
+    """Whether one client writes after the other, so that the notes' numbers tell their order."""
 
     def __post_init__(self) -> None:
         self.gate = Gate()
-        self.clock: Any = ManualClock()
         self.chance: Any = random.Random(self.seed)
         self.queues = {name: TimedMessages(self.clock) for name in ("ingestion", "compaction")}
-        self.memory_table = MemoryTable()
+        self.memory_table = LaggingTable()
         self.memory_index = MemoryIndex()
         self.model = FoldingChat()
         self.table: Any = Through(self.gate, "table", self.memory_table, TABLE)
@@ -171,11 +186,14 @@ class Life:
         self.blobs: Any = None
         wanted = {"mode": "custom", "embedding_model": "hashed/small", "chunk_size": 100, "retention_days": 0} | self.settings
         self.bank = banks.create(self, "acme", CreateBank(name="bank", **wanted), LATEST)
-        self.old_banks: list[Bank] = []
         self.expected = Expected()
-        self.entries: dict[int, str] = {}
-        """The id of each note that was acknowledged."""
-        self.named = 0
+        self.numbers = itertools.count()
+
+    def host(self, skew: int) -> Life:
+        """The same service on a host whose clock is off by so many ms."""
+        other = copy.copy(self)
+        other.clock = SkewedClock(self.clock, skew)
+        return other
 
     # -- running processes ------------------------------------------------------------------------------------------
 
@@ -197,77 +215,99 @@ class Life:
 
     # -- clients ----------------------------------------------------------------------------------------------------
 
-    def new(self, count: int, key: str, text: str, ids: bool) -> tuple[list[int], list[NewEntry]]:
-        numbers = list(range(self.named, self.named + count))
-        self.named += count
-        speaker = "user" if self.bank.conversation else None
-        return numbers, [NewEntry(f"note{n}{text}", key=key, speaker=speaker, id=f"id-{n}" if ids else None) for n in numbers]
-
     def write(self, key: str = "k", count: int = 1, *, text: str = FILLER, ids: bool = False, once: str | None = None) -> bool:
-        """Write some notes in one request. `once`: with this Idempotency-Key, and again until it is acknowledged."""
-        numbers, new = self.new(count, key, text, ids)
-        return self.send(numbers, new, once)
+        """Write some notes in one request. `once`: with this Idempotency-Key."""
+        return self.send([next(self.numbers) for _ in range(count)], key, text, ids, once)
 
-    def write_again(self, numbers: list[int], key: str = "k", text: str = FILLER) -> bool:
-        """Import notes again that were written with ids of their own."""
+    def send(self, numbers: list[int], key: str = "k", text: str = FILLER, ids: bool = True, once: str | None = None) -> bool:
+        """Send a write request; with ids of their own, notes may be sent again. What can be repeated safely is tried three times."""
         speaker = "user" if self.bank.conversation else None
-        return self.send(numbers, [NewEntry(f"note{n}{text}", key=key, speaker=speaker, id=f"id-{n}") for n in numbers])
-
-    def send(self, numbers: list[int], new: list[NewEntry], once: str | None = None) -> bool:
-        """Send a write request; with an Idempotency-Key or ids of its own a client may repeat it."""
+        new = [NewEntry(f"note{n}{text}", key=key, speaker=speaker, id=f"id-{n}" if ids else None) for n in numbers]
         idempotency = writing.Idempotency(once, f"{numbers}") if once else None
-        began = int(self.clock.now())
-        key = new[0].key
-        for _ in range(3 if once or new[0].id else 1):
+        for number in numbers:
+            self.expected.notes[number] = Note(key, self.clock.now(), doubts=1)
+        if len(numbers) > 1:
+            self.expected.batches.append(numbers)
+        for _ in range(3 if once or ids else 1):
             well, answer = self.process(
                 lambda: writing.write(self, "acme", self.bank.id, new, idempotency=idempotency, deadline=self.deadline())
             )
             if well:
-                self.expected.wrote(key, numbers, "kept", began)
                 for number, written in zip(numbers, answer, strict=True):
-                    self.entries[number] = written.entry.id
+                    note = self.expected.notes[number]
+                    note.entry, note.created_at = written.entry.id, written.entry.created_at
+                self.expected.certain(numbers, gone=False)
                 return True
         if isinstance(answer, Invalid | Conflict):
             raise answer
-        self.expected.wrote(key, numbers, "perhaps", began)
         return False
 
     def correct(self, number: int, text: str = FILLER) -> None:
-        [new], [entry] = self.new(1, "", text, False)
+        old = self.expected.notes[number]
+        if old.entry is None:
+            return
+        new = next(self.numbers)
+        doubted = self.expected.doubt(self.expected.of(old.entry))
+        self.expected.notes[new] = Note(old.key, old.created_at, old.entry, old.version + 1, doubts=1)
         well, answer = self.process(
-            lambda: corrections.correct(self, self.current(), self.entries[number], content=entry.content, deadline=self.deadline())
+            lambda: corrections.correct(self, self.current(), old.entry, content=f"note{new}{text}", deadline=self.deadline())
         )
         if isinstance(answer, Gone | NotFound):
-            return
-        self.expected.corrected(number, new, well)
-        self.entries[new] = self.entries[number]
+            self.expected.certain(doubted, gone=False)
+            self.expected.certain([new], gone=True)
+        elif well:
+            self.expected.notes[new].version = answer.version
+            self.expected.certain([*doubted, new], gone=False)
+            for other in self.expected.of(old.entry):
+                # A note in doubt may have any version up to this one, and is gone then, or a later one.
+                note = self.expected.notes[other]
+                note.gone |= note.version < answer.version and (note.doubts == 0 or other in doubted)
+            later = [n for n in self.expected.of(old.entry) if self.expected.notes[n].version > answer.version]
+            if any(self.expected.notes[n].doubts == 0 for n in later):
+                self.expected.notes[new].gone = True
+            elif len(self.expected.of(old.entry)) > len(doubted) + 1:
+                self.expected.doubt([new])
 
     def delete(self, number: int) -> None:
-        well, answer = self.process(
-            lambda: deletion.delete_entry(self, self.current(), self.entries[number], deadline=self.deadline())
-        )
-        if not isinstance(answer, Gone | NotFound):
-            self.expected.deleted([number], well)
+        entry = self.expected.notes[number].entry
+        if entry is None:
+            return
+        doubted = self.expected.doubt(self.expected.of(entry))
+        well, answer = self.process(lambda: deletion.delete_entry(self, self.current(), entry, deadline=self.deadline()))
+        if isinstance(answer, Gone | NotFound):
+            self.expected.certain(doubted, gone=False)
+        elif well:
+            self.expected.certain(doubted, gone=True)
+            for other in self.expected.of(entry):
+                self.expected.notes[other].gone = True
 
     def delete_summary(self, key: str = "k") -> None:
-        """Delete the living summary of a key, and with it what it retells."""
-        [summary] = [entry for entry in self.load(key) if entry.kind == "summary"]
-        well, answer = self.process(lambda: deletion.delete_entry(self, self.current(), summary.id, deadline=self.deadline()))
-        if not isinstance(answer, Gone | NotFound):
-            self.expected.deleted(told_in(summary.content), well)
+        """Delete the living summary of a key, if there is one, and with it what it retells."""
+        for summary in [entry for entry in self.load(key) if entry.kind == "summary"]:
+            doubted = self.expected.doubt(told_in(summary.content))
+            well, answer = self.process(
+                lambda id=summary.id: deletion.delete_entry(self, self.current(), id, deadline=self.deadline())  # type: ignore[misc]
+            )
+            if well or isinstance(answer, Gone | NotFound):
+                self.expected.certain(doubted, gone=well)
 
     def forget(self, key: str = "k") -> None:
-        well, _ = self.process(lambda: deletion.forget_key(self, self.current(), key, deadline=self.deadline()))
-        self.expected.deleted(self.expected.under(key), well)
+        self._forget_all(key, lambda: deletion.forget_key(self, self.current(), key, deadline=self.deadline()))
 
     def delete_source(self) -> None:
-        self.old_banks.append(self.bank)
-        well, _ = self.process(lambda: deletion.delete_source(self, self.current(), deadline=self.deadline()))
-        self.expected.deleted(self.expected.under(None), well)
+        self._forget_all(None, lambda: deletion.delete_source(self, self.current(), deadline=self.deadline()))
 
     def delete_bank(self) -> None:
-        well, answer = self.process(lambda: deletion.delete_bank(self, self.current(), deadline=self.deadline()))
-        self.expected.deleted(self.expected.under(None), well or isinstance(answer, NotFound))
+        self._forget_all(None, lambda: deletion.delete_bank(self, self.current(), deadline=self.deadline()))
+
+    def _forget_all(self, key: str | None, request: Callable[[], Any]) -> None:
+        """A request that forgets what was written before it began, and perhaps what is written meanwhile."""
+        settled = [number for number in self.expected.under(key) if not self.expected.notes[number].doubts]
+        doubted = self.expected.doubt(self.expected.under(key))
+        well, _ = self.process(request)
+        if well:
+            self.expected.certain(settled, gone=True)
+            self.expected.doubt(number for number in self.expected.under(key) if number not in doubted)
 
     def change(self, **settings: Any) -> None:
         self.process(lambda: banks.update(self, "acme", self.bank.id, UpdateBank(**settings), LATEST, deadline=self.deadline()))

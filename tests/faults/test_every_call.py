@@ -155,7 +155,7 @@ def a_summary_is_deleted(life: Life) -> None:
 @scenario(written(3, ids=True))
 def a_key_is_forgotten_and_written_again(life: Life) -> None:
     life.forget()
-    life.write_again([0, 1])
+    life.send([0, 1])
     life.work()
 
 
