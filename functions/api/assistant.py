@@ -12,9 +12,14 @@ from .router import Router
 
 router = Router()
 TAGS = ["Assistant"]
-ROOTS = ("/memory_banks/ai-assistant", "/ai-assistant/memory-bank")
 
 
+PROPOSED = documented("Proposal", "The proposal")
+TURNS = documented("LastConversation", "The turns")
+RECORDED = documented("Recorded", "Noted")
+
+
+@router.post("/memory_banks/ai-assistant", summary="Propose a configuration", tags=TAGS, responses=PROPOSED)
 def propose(body: Annotated[AskAssistant, Body()]) -> Answer:
     """Proposes a configuration and applies nothing. 400 `model_failed` when the model fails."""
     from memory_banks import assistant
@@ -32,6 +37,7 @@ def propose(body: Annotated[AskAssistant, Body()]) -> Answer:
     return answer(proposed.shown())
 
 
+@router.get("/memory_banks/ai-assistant/last-conversation", summary="What the assistant proposed", tags=TAGS, responses=TURNS)
 def last_conversation(query: Annotated[AssistantHistory, Query()]) -> Answer:
     """The newest turns of the account, oldest first."""
     from memory_banks import assistant
@@ -41,8 +47,9 @@ def last_conversation(query: Annotated[AssistantHistory, Query()]) -> Answer:
     return answer(assistant.shown(found))
 
 
+@router.patch("/memory_banks/ai-assistant/<conversation_id>", summary="Record a decision", tags=TAGS, responses=RECORDED)
 def accept(conversation_id: str, body: Annotated[AcceptProposal, Body()]) -> Answer:
-    """Records whether the last proposal was taken."""
+    """Records whether the last proposal of a conversation was taken."""
     from memory_banks import assistant
 
     call = router.call("write")
@@ -50,25 +57,19 @@ def accept(conversation_id: str, body: Annotated[AcceptProposal, Body()]) -> Ans
     return answer({"ok": True})
 
 
-for root in ROOTS:
-    router.post(
-        root,
-        summary="Propose a configuration",
-        tags=TAGS,
-        responses=documented("Proposal", "The proposal"),
-        operation_id=f"propose{ROOTS.index(root)}",
-    )(propose)
-    router.get(
-        f"{root}/last-conversation",
-        summary="What the assistant proposed",
-        tags=TAGS,
-        responses=documented("LastConversation", "The turns"),
-        operation_id=f"lastConversation{ROOTS.index(root)}",
-    )(last_conversation)
-    router.patch(
-        f"{root}/<conversation_id>",
-        summary="Record a decision",
-        tags=TAGS,
-        responses=documented("Recorded", "Noted"),
-        operation_id=f"accept{ROOTS.index(root)}",
-    )(accept)
+@router.post("/ai-assistant/memory-bank", summary="Propose a configuration", tags=TAGS, responses=PROPOSED)
+def propose_again(body: Annotated[AskAssistant, Body()]) -> Answer:
+    """The twin of `/memory_banks/ai-assistant`."""
+    return propose(body)
+
+
+@router.get("/ai-assistant/memory-bank/last-conversation", summary="What the assistant proposed", tags=TAGS, responses=TURNS)
+def last_conversation_again(query: Annotated[AssistantHistory, Query()]) -> Answer:
+    """The twin of `/memory_banks/ai-assistant/last-conversation`."""
+    return last_conversation(query)
+
+
+@router.patch("/ai-assistant/memory-bank/<conversation_id>", summary="Record a decision", tags=TAGS, responses=RECORDED)
+def accept_again(conversation_id: str, body: Annotated[AcceptProposal, Body()]) -> Answer:
+    """The twin of `/memory_banks/ai-assistant/{conversation_id}`."""
+    return accept(conversation_id, body)

@@ -408,6 +408,10 @@ SHAPES: tuple[type[BaseModel], ...] = (
     JobPage,
     CompactionScheduled,
     Context,
+    CompactionTest,
+    Proposal,
+    LastConversation,
+    Recorded,
     ErrorAnswer,
 )
 UNIONS: dict[str, tuple[str, ...]] = {

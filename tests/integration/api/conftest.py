@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from memory_banks import access, bootstrap
 from memory_banks.adapters.embedded.index import EmbeddedIndex
+from memory_banks.adapters.embedded.summariser import ExtractiveSummariser
 
 from tests.doubles.clock import ManualClock
 from tests.doubles.embedding import HashedEmbedders
@@ -49,7 +50,7 @@ class World:
     index: Any = field(default_factory=lambda: EmbeddedIndex(":memory:"))
     embedders: Any = field(default_factory=HashedEmbedders)
     metrics: Any = field(default_factory=Counts)
-    chat: Any = None
+    chat: Any = field(default_factory=lambda: ExtractiveSummariser(100_000))
     blobs: Any = None
 
     def key(self, account: str = "acme", *scopes: str, expires_at: int | None = None) -> str:

@@ -16,6 +16,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/memory_banks/<bank_id>/entries/<entry_id>"): {"content": "Taken over"},
     ("POST", "/memory_banks/<bank_id>/search"): {"query": "secret"},
     ("POST", "/memory_banks/<bank_id>/context"): {"query": "secret", "key": "k", "max_tokens": 100},
+    ("POST", "/memory_banks/<bank_id>/test-compaction"): {"compaction_prompt": "Keep all."},
+    ("PATCH", "/memory_banks/ai-assistant/<conversation_id>"): {"accepted": True},
+    ("PATCH", "/ai-assistant/memory-bank/<conversation_id>"): {"accepted": True},
 }
 ROUTES = sorted((route.method, route.path) for route in app.routes if "<" in route.path)
 
@@ -32,7 +35,8 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     entry = api.write(bank, "a secret")["id"]
     job = jobs.create(world, banks.get(world, "acme", bank), "compaction")["sk"]
     api("PUT", f"/memory_banks/{bank}/agents/planner")
-    ids = {"<entry_id>": entry, "<job_id>": job, "<agent_id>": "planner"}
+    talk = api("POST", "/memory_banks/ai-assistant", body={"user_input": "a secret project"}).json["conversation_id"]
+    ids = {"<entry_id>": entry, "<job_id>": job, "<agent_id>": "planner", "<conversation_id>": talk}
     theirs, never = (path.replace("<bank_id>", name) for name in (bank, "00000000-0000-4000-8000-000000000000"))
     for name, value in ids.items():
         theirs, never = theirs.replace(name, value), never.replace(name, value)
