@@ -29,10 +29,14 @@ class NewEntry:
     """Milliseconds; None means when it is written."""
     id: str | None = None
     """Caller-given id, unique in the bank."""
+    given_sha256: str | None = None
+    """The hash of what the caller gave, where what is stored differs from it."""
 
     @property
     def sha256(self) -> str:
         """Hash of all that the caller gave except the id: tells the same entry from another one under the same id."""
+        if self.given_sha256 is not None:
+            return self.given_sha256
         parts = [self.content, self.key, self.speaker, sorted(self.tags), self.metadata, self.occurred_at]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 

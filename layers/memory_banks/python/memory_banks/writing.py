@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from . import bank as banks
@@ -43,6 +43,9 @@ UNINDEXED_DUE = 300_000
 """After how many ms the sweep looks at an entry that ingest has not confirmed."""
 
 IDEMPOTENCY_SECONDS = 86_400
+
+RECENT_TURNS = 20
+"""How far back a reply chain is looked for."""
 
 
 class Written(NamedTuple):
@@ -123,7 +126,9 @@ def _attempt(
     ]
     planned = [one for one in planned if not _is_known(state, one, new, progress)]
     if not planned:
-        return [progress.done[position] for position in range(len(new))]
+        return [_answer(progress, new, position) for position in range(len(new))]
+    if bank.strip_quoted_reply_chains and bank.conversation:
+        planned = _without_quotes(ports, bank, planned)
     if bank.source_connection_id is None:
         ports.table.write(_provision_source(ports, bank))
     for transaction in _transactions(ports, state, planned, idempotency, progress):
@@ -133,6 +138,25 @@ def _attempt(
         progress.committed += len(transaction.entries)
         announce(ports, bank, [entry for _, entry in transaction.entries])
     return [_answer(progress, new, position) for position in range(len(new))]
+
+
+def _without_quotes(ports: Ports, bank: Bank, planned: Sequence[_Planned]) -> list[_Planned]:
+    """What users wrote without what it repeats of the thread's recent turns, those of this request included."""
+    from . import loading, quoting
+
+    recent: dict[str, list[str]] = {}
+    stored = []
+    for one in planned:
+        if one.partition not in recent:
+            newest = loading.load(ports, bank, loading.Load(key=one.new.key, order="desc", limit=RECENT_TURNS)).entries
+            recent[one.partition] = [entry.content for entry in newest]
+        if one.new.speaker == "user":
+            content = quoting.stripped(one.new.content, recent[one.partition][-RECENT_TURNS:])
+            stored.append(one._replace(new=replace(one.new, content=content, given_sha256=one.new.sha256)))
+        else:
+            stored.append(one)
+        recent[one.partition].append(one.new.content)
+    return stored
 
 
 def _answer(progress: _Progress, new: Sequence[NewEntry], position: int) -> Written:
