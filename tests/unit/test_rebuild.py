@@ -7,7 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from memory_banks import backfill, bank, corrections, deletion, documents, indexing, ingestion, jobs, rebuild, search, sweeping
+from memory_banks import (
+    backfill,
+    bank,
+    corrections,
+    deletion,
+    documents,
+    indexing,
+    ingestion,
+    jobs,
+    rebuild,
+    reconcile,
+    search,
+    sweeping,
+)
 from memory_banks.errors import Conflict, Invalid
 from memory_banks.ports import Filter, IndexDocument, ModelError
 from memory_banks.requests import Rebuild
@@ -183,7 +196,10 @@ def test_an_entry_that_dies_while_it_is_backfilled_does_not_come_back(world: Wor
         return write(name, made, dimensions)
 
     world.index.write = meanwhile
-    go_on(world)
+    with pytest.MonkeyPatch.context() as patch:
+        # The comparison would mend it; the second look must have done so before.
+        patch.setattr(reconcile, "partition", lambda *given, **rest: reconcile.Mended())
+        go_on(world)
     assert held(world, one) == wanted(world, one)
     assert sentence(5) not in texts_found(world, one, sentence(5), top_k=50)
 
@@ -240,6 +256,36 @@ def test_a_job_that_was_swapped_can_not_be_cancelled(world: World) -> None:
     assert jobs.cancel(world, one, job_id)["status"] == "completed"
     go_on(world)
     assert world.again(one).dimensions == 512 and held(world, one) == wanted(world, one)
+
+
+def test_a_cancellation_at_the_last_moment_wins_over_the_swap(world: World) -> None:
+    one = filled(world)
+    job_id = begin(world, one, mode="balanced")
+    stop_before(world, one, job_id, "swap")
+    transact = world.table.transact
+
+    def late(actions: Any) -> None:
+        world.table.transact = transact
+        jobs.cancel(world, one, job_id)
+        transact(actions)
+
+    world.table.transact = late
+    go_on(world)
+    go_on(world)
+    assert job(world, one, job_id)["status"] == "cancelled"
+    assert world.again(one).writes == one.writes and not held(world, one, bank.Target("hashed/words", 512))
+
+
+def test_the_sweep_leaves_a_rebuild_alone_that_moves(world: World) -> None:
+    one = filled(world)
+    job_id = begin(world, one, mode="balanced")
+    stop_before(world, one, job_id, "fill")
+    [record] = world.table.read([rebuild.key_of(one.id)])
+    assert record and record["due_at"] == world.clock.now() + rebuild.DUE_MS
+    world.clock.advance(1199)
+    assert world.sweep() == sweeping.Swept() and not world.compaction.sent
+    world.clock.advance(2)
+    assert world.sweep() == sweeping.Swept(banks=1) and len(world.compaction.sent) == 1
 
 
 def test_a_source_deleted_meanwhile_begins_again_with_what_is_written_then(world: World) -> None:
