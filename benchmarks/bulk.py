@@ -23,7 +23,8 @@ from memory_banks.ports import IndexDocument
 from benchmarks import node
 from benchmarks.sentences import sentences, vectors
 
-BATCH = 2_000
+BATCH = 500
+"""Documents of one write: what an ingestion of some requests' entries brings."""
 
 
 def actions(name: str, documents: list[IndexDocument], dimensions: int) -> list[dict[str, Any]]:

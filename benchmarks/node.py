@@ -10,16 +10,33 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from memory_banks import ids
+from memory_banks.adapters.embedded.embedder import DIMENSIONS
 from memory_banks.adapters.opensearch import OpenSearchIndex
 from memory_banks.adapters.opensearch.client import connect
+from memory_banks.bank import Bank
 from memory_banks.clock import SystemClock
+from memory_banks.documents import chunk_id
+from memory_banks.entries import Entry
 from memory_banks.ports import IndexDocument, IndexUnavailable, Member
 from memory_banks.settings import Settings
 
 from benchmarks.sentences import Vectors
 from local.opensearch import LocalNode
 
-BANK = "bench"
+BANK = Bank(
+    account="bench",
+    id="bench",
+    name="bench",
+    type="general",
+    mode="custom",
+    created_at=0,
+    updated_at=0,
+    embedding_model="bench",
+    dimensions=DIMENSIONS,
+    chunk_size=1_000,
+    chunk_overlap=0,
+    secret="",
+)
 START = 1_790_000_000_000
 KEY_SIZE = 100
 """Entries a key has, whatever the size of the index."""
@@ -68,6 +85,18 @@ def key_of(number: int) -> str:
     return "few" if number % FRACTIONS["0.01 %"] == 0 else f"key{number // KEY_SIZE}"
 
 
+def partition_of(key: str) -> str:
+    """The partition of a key of the bank."""
+    return ids.partition_of(BANK.id, key)
+
+
+def entry_of(number: int, text: str) -> Entry:
+    """The n-th entry, as the table has it."""
+    key = key_of(number)
+    sort = ids.at(START + number)
+    return Entry(sort=sort, partition=partition_of(key), key=key, content=text, occurred_at=START + number)
+
+
 def documents(texts: Sequence[str], vectors: Vectors, first: int = 0) -> list[IndexDocument]:
     """One chunk a text, numbered from `first`. One in ten is said by `tenth`, one in a hundred is tagged `hundredth`."""
     paired = zip(texts, vectors.tolist(), strict=True)
@@ -75,26 +104,25 @@ def documents(texts: Sequence[str], vectors: Vectors, first: int = 0) -> list[In
 
 
 def _document(number: int, text: str, vector: list[float]) -> IndexDocument:
-    partition = ids.partition_of(BANK, key_of(number))
-    entry = ids.at(START + number) + partition
+    entry = entry_of(number, text)
     return IndexDocument(
-        id=f"{entry}#0",
-        bank=BANK,
-        generation=1,
-        partition=partition,
-        entry=entry,
+        id=chunk_id(entry.internal_id, 0),
+        bank=BANK.id,
+        generation=BANK.generation,
+        partition=entry.partition,
+        entry=entry.internal_id,
         form="chunk",
         kind="entry",
         version=1,
-        members=(Member(entry, 1),),
+        members=(Member(entry.internal_id, 1),),
         previous=None,
         start=0,
         end=len(text),
         speaker="tenth" if number % 10 == 3 else "other",
         tags=("hundredth",) if number % 100 == 7 else (),
         metadata={"number": number, "source": {"kind": "benchmark"}},
-        occurred_at=START + number,
-        created_at=START + number,
+        occurred_at=entry.occurred_at,
+        created_at=entry.created_at,
         text=text,
         vector=vector,
     )

@@ -6,6 +6,7 @@ the table until every cursor over them has run out (`VIEW_LIFE`).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from .bank import Bank
 from .entries import Entry
 from .errors import Gone, Invalid, NotFound
 from .partitions import Head
-from .ports import Key, Ports
+from .ports import IndexUnavailable, Key, Ports
 
 VIEW_LIFE = 300_000
 """How long, in ms, a cursor goes on with the view it began with."""
@@ -215,12 +216,17 @@ def json_bytes(entry: Entry) -> int:
 
 
 def wait_until_indexed(ports: Ports, bank: Bank, written: Sequence[Entry], deadline: int) -> list[Entry]:
-    """The entries as they are when search can find all of them, or at the deadline (ms), whichever is first."""
+    """The entries as they are when search can find all of them, or at the deadline (ms), whichever is first.
+
+    An index shows what was written to it with its next refresh, so a caller who waits asks for one.
+    """
     keys = [partitions.entry_key(bank, entry.partition, entry.sort) for entry in written]
     while True:
         items = ports.table.read(keys)
         now = [entries.from_item(item) if item else entry for item, entry in zip(items, written, strict=True)]
         if all(item is None or entry.indexed for item, entry in zip(items, now, strict=True)):
+            with contextlib.suppress(IndexUnavailable):  # it refreshes by itself, a second later
+                ports.index.refresh(bank.reads.index)
             return now
         if ports.clock.now() >= deadline:
             return now
