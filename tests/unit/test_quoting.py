@@ -10,8 +10,8 @@ from memory_banks.entries import NewEntry
 from tests.doubles.world import World
 
 LONG = (
-    "Thank you for your order of the blue teapot, which left our warehouse in Porto this morning and should reach you in three "
-    "working days; if it does not, or if anything in the parcel is broken, please write to us with a photo and we will send another "
+    "Thank you for your order of the blue teapot, which left our house in Porto this morning and should reach you in three "
+    "working days; if it does not, or if anything in the parcel is broken, please write to us with a photo and we send another "
     "one at once, free of charge, without any further question."
 )
 
