@@ -16,6 +16,7 @@ from memory_banks.requests import CreateBank
 
 from tests.doubles.clock import ManualClock
 from tests.doubles.embedding import HashedEmbedders
+from tests.doubles.memory_blobs import MemoryBlobs
 from tests.doubles.memory_table import MemoryTable
 
 LATEST = "2026-10-21"
@@ -74,7 +75,7 @@ class World:
     embedders: Any = field(default_factory=HashedEmbedders)
     metrics: Any = field(default_factory=Counts)
     chat: Any = field(default_factory=ShortChat)
-    blobs: Any = None
+    blobs: Any = field(default_factory=MemoryBlobs)
 
     def deadline(self) -> int:
         return int(self.clock.now()) + 25_000

@@ -10,6 +10,7 @@ from . import bank as banks
 from . import cleaning, compaction, partitions, retention, writing
 from .marking import DUE_ATTRIBUTES, Schedule, due, partitions_of
 from .ports import (
+    BlobsUnavailable,
     ConditionFailed,
     Contended,
     Delete,
@@ -24,6 +25,7 @@ from .ports import (
     TableUnavailable,
     Update,
 )
+from .store import expiry, leavings
 
 PAGE = 100
 AGAIN_MS = 3_600_000
@@ -39,6 +41,7 @@ class Swept(NamedTuple):
     banks: int = 0
     left: int = 0
     """Due items it could not finish; they stay due."""
+    documents: int = 0
 
     def plus(self, kind: str, done: bool) -> Swept:
         """One more of a kind."""
@@ -75,6 +78,7 @@ def sweep(ports: Ports, schedule: Schedule, *, deadline: int) -> Swept:
 def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int, unexpected: list[Exception]) -> Swept:
     """One due item, by what its key says it is. What fails stays due, and keeps nothing else from its turn."""
     kind = {"H": "partitions", "E": "entries", "X": "cleanups", "B": "banks", "W": "banks", "V": "banks"}
+    kind |= {"D": "documents", "Y": "cleanups"}
     name = one.key.sk[0] if one.key.pk[0] in "PG" else one.key.pk[0]
     try:
         match name:
@@ -90,11 +94,15 @@ def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int, unexpected: li
                 done = _thresholds(ports, one)
             case "V":
                 done = _rebuild(ports, one)
+            case "D":
+                done = expiry.take_up(ports, one.key, deadline=deadline)
+            case "Y":
+                done = leavings.take_up(ports, one.key)
             case _:
                 return swept._replace(left=swept.left + 1)
     except TableUnavailable:
         raise
-    except (IndexUnavailable, QueueUnavailable, ModelError, Contended):
+    except (BlobsUnavailable, IndexUnavailable, QueueUnavailable, ModelError, Contended):
         done = False
     except Exception as error:
         ports.metrics.count("SweepErrors")

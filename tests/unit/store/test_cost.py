@@ -1,0 +1,132 @@
+"""What reads cost: as many items as are shown and a few more, whether there are ten documents or fifty thousand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from memory_banks.ports import Item, Key, Page
+from memory_banks.store import document, namespaces, rows
+
+from tests.doubles.memory_table import MemoryTable
+from tests.doubles.world import World
+from tests.unit.store.conftest import Shelf
+
+
+class CountingTable(MemoryTable):
+    """Counts the items that reads give; has no call that scans."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = 0
+        self.queried: set[str] = set()
+
+    def read(self, keys: Sequence[Key]) -> list[Item | None]:
+        found = super().read(keys)
+        self.items += sum(item is not None for item in found)
+        return found
+
+    def query(self, pk: str, **bounds: Any) -> Page:
+        page = super().query(pk, **bounds)
+        self.items += len(page.items)
+        self.queried.add(pk)
+        return page
+
+
+def filled(users: int, each: int) -> Shelf:
+    """A store of users with documents, put into the table item by item."""
+    table = CountingTable()
+    shelf = Shelf(World(table=table))
+    for user in range(users):
+        namespace = ("memory", f"user{user:05}", "notes")
+        for number in range(each):
+            version = f"{user * each + number:026}"
+            key = document.key_of("acme", namespaces.place(namespace, f"k{number}"))
+            item = {"pk": key.pk, "sk": key.sk, "version": version, "created_at": 0, "value": f'{{"n":{number},"user":{user}}}'}
+            for put in ({"item": item}, *({"item": row.item} for row in rows.puts("acme", namespace, item))):
+                table._store(Key(put["item"]["pk"], put["item"]["sk"]), put["item"])
+    return shelf
+
+
+SIZES = [
+    pytest.param((2, 5), id="10"),
+    pytest.param((500, 100), id="500 x 100", marks=pytest.mark.slow),
+    pytest.param((50_000, 1), id="50,000 x 1", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def shop(request: pytest.FixtureRequest) -> Shelf:
+    return filled(*request.param)
+
+
+def cost(shelf: Shelf, call: Any) -> tuple[int, int]:
+    """How many results a call has and how many items it reads."""
+    shelf.world.table.items = 0
+    return len(call()), shelf.world.table.items
+
+
+@pytest.mark.parametrize("limit", [1, 10, 100])
+@pytest.mark.parametrize("prefix", [(), ("memory",), ("memory", "user00001"), ("memory", "user00001", "notes"), ("nowhere",)])
+def test_a_prefix_search_reads_a_page_and_at_most_twenty_more(shop: Shelf, prefix: tuple[str, ...], limit: int) -> None:
+    shown, read = cost(shop, lambda: shop.keys(prefix, limit=limit))
+    assert shown <= limit
+    assert read <= limit + 20
+    assert read <= shown + 1
+
+
+@pytest.mark.parametrize("limit", [1, 10, 100])
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {},
+        {"prefix": ("memory",)},
+        {"prefix": ("memory", "*")},
+        {"prefix": ("memory", "user00001")},
+        {"suffix": ("notes",)},
+        {"max_depth": 1},
+        {"max_depth": 2},
+        {"prefix": ("memory",), "max_depth": 2},
+    ],
+)
+def test_a_listing_of_namespaces_reads_a_page_and_at_most_twenty_more(shop: Shelf, conditions: Any, limit: int) -> None:
+    shown, read = cost(shop, lambda: shop.names(limit=limit, **conditions))
+    assert 1 <= shown <= limit
+    assert read <= shown + 20
+
+
+def test_a_filter_reads_what_is_under_its_prefix_and_nothing_else(shop: Shelf) -> None:
+    prefix = ("memory", "user00001")
+    under = len(shop.keys(prefix, limit=1_000_000))
+    shop.world.table.queried = set()
+    shown, read = cost(shop, lambda: shop.keys(prefix, filter={"n": -1}))
+    assert (shown, read) == (0, under)
+    assert shop.world.table.queried == {"U#acme#memory\0user00001\0"}
+
+
+def test_a_get_reads_one_item(shop: Shelf) -> None:
+    assert cost(shop, lambda: [shop.get(("memory", "user00001", "notes"), "k0")]) == (1, 1)
+
+
+def test_a_query_reads_the_rows_it_shows() -> None:
+    shelf = Shelf(World(table=CountingTable()))
+    for number in range(200):
+        shelf.put(("a", f"n{number % 5}"), f"k{number}", {"text": f"apple {number}"})
+    shelf.keys(query="apple")
+    assert cost(shelf, lambda: shelf.keys(("a",), query="apple", limit=10)) == (10, 10)
+
+
+def test_a_write_makes_a_few_calls_and_its_items_grow_with_the_depth_alone() -> None:
+    shelf = Shelf(World(table=CountingTable()))
+    shelf.put(("a", "b"), "k", {"text": "apple"})
+    for number in range(50):
+        shelf.put(("a", "b"), f"other{number}", {"text": "apple"})
+    table = shelf.world.table
+    table.reads = table.writes = 0
+    shelf.put(("a", "b"), "k", {"text": "pear"})
+    assert (table.reads, table.writes) == (1, 3)
+    table.reads = table.writes = 0
+    shelf.put(("a", "b"), "k", {"text": "pear"}, index=False)
+    shelf.put(("a", "b"), "k", {"text": "pear"}, index=False)
+    assert (table.reads, table.writes) == (2, 3)
