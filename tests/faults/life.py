@@ -40,6 +40,7 @@ FAILURES = (MemoryBanksError, Contended, TableUnavailable, QueueUnavailable, Ind
 FILLER = " and some more words, so that a summary of it can be smaller"
 LONG = FILLER * 6
 
+
 class FoldingChat:
     """A chat model that tells the numbers of all notes it is given, those of an earlier summary too: `told 1-5 8`."""
 
@@ -48,9 +49,14 @@ class FoldingChat:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.during: Callable[[], object] | None = None
+        """What happens, once, while it thinks."""
 
     def complete(self, system: str, messages: Sequence[Any], *, max_tokens: int, timeout_seconds: float) -> str:
         self.calls += 1
+        during, self.during = self.during, None
+        if during:
+            during()
         return tell(told_in("\n".join(message.content for message in messages)))
 
 
@@ -188,6 +194,8 @@ class Life:
         self.bank = banks.create(self, "acme", CreateBank(name="bank", **wanted), LATEST)
         self.expected = Expected()
         self.numbers = itertools.count()
+        self.sheds = False
+        """Whether the bank ever had a threshold without a prompt: then its oldest notes may be gone."""
 
     def host(self, skew: int) -> Life:
         """The same service on a host whose clock is off by so many ms."""
@@ -310,6 +318,10 @@ class Life:
             self.expected.doubt(number for number in self.expected.under(key) if number not in doubted)
 
     def change(self, **settings: Any) -> None:
+        """Change settings. What is past the retention now may be removed already, or come back."""
+        cutoff = self.current().cutoff(self.clock.now())
+        if "retention_days" in settings and cutoff is not None:
+            self.expected.doubt(number for number, note in self.expected.notes.items() if note.created_at <= cutoff)
         self.process(lambda: banks.update(self, "acme", self.bank.id, UpdateBank(**settings), LATEST, deadline=self.deadline()))
 
     def ask_for_compaction(self, key: str | None = None) -> None:

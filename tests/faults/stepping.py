@@ -27,6 +27,8 @@ class Actor(threading.Thread):
         self.baton = threading.Semaphore(0)
         self.wake_at = 0
         self.doomed = False
+        self.at: Call | None = None
+        """The call before which it stands; None before the first, and while it sleeps."""
         self.error: BaseException | None = None
 
     def run(self) -> None:
@@ -64,6 +66,7 @@ class Stepper(ManualClock):
         """An actor gives the baton back and waits for it. Whoever is no actor just goes on."""
         actor = threading.current_thread()
         if isinstance(actor, Actor):
+            actor.at = call
             self._returned.release()
             assert actor.baton.acquire(timeout=PATIENCE), "nobody picked this actor any more"
             if actor.doomed:
@@ -91,6 +94,23 @@ class Stepper(ManualClock):
             awake = [first]
         actor = awake[self.chance.randrange(len(awake))]
         actor.doomed = self.chance.random() < self.death
+        self.let(actor)
+
+    def let(self, actor: Actor, port: str | None = None, method: str = "") -> None:
+        """Let this one go on: to its next call, or until it stands before this call of a port."""
+        while True:
+            self._pass_baton(actor)
+            if port is None or actor not in self.actors or (actor.at and (actor.at.port, actor.at.method) == (port, method)):
+                return
+
+    def finish(self, actor: Actor) -> None:
+        """Let this one go on to its end."""
+        while actor in self.actors:
+            self._pass_baton(actor)
+
+    def _pass_baton(self, actor: Actor) -> None:
+        if actor.wake_at > self.now():
+            self.advance(milliseconds=actor.wake_at - self.now())
         self.steps += 1
         actor.baton.release()
         assert self._returned.acquire(timeout=PATIENCE), "the baton did not come back"
