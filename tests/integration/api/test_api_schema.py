@@ -1,7 +1,7 @@
 """schemathesis over the OpenAPI document: no 5xx, no undeclared status, no answer that breaks its schema.
 
 The cases go through the handler as API Gateway events, each to a bank of its own, so that what the routes do is reached.
-`MEMORY_BANKS_SCHEMA_EXAMPLES` asks for more than the bounded run (`make test-integration` has 5 an operation, besides the edges of each field).
+`MEMORY_BANKS_SCHEMA_EXAMPLES` asks for more than 5 an operation, which come on top of the edges of each field.
 """
 
 from __future__ import annotations
