@@ -31,7 +31,7 @@ class Settings(BaseModel):
     opensearch_shards: int = Field(1, ge=1, description="Primary shards of an index")
     opensearch_replicas: int = Field(1, ge=0, description="Replicas of an index")
     opensearch_ef_construction: int = Field(128, ge=2, description="HNSW build breadth")
-    opensearch_ef_search: int = Field(128, ge=1, description="HNSW search breadth (faiss)")
+    opensearch_ef_search: int = Field(128, ge=1, description="HNSW search breadth")
     opensearch_m: int = Field(16, ge=2, description="HNSW links a node")
     opensearch_refresh_seconds: float = Field(1.0, description="Refresh interval; -1 disables")
     embedded_index_path: str | None = Field(None, description="SQLite file of the embedded index")
