@@ -38,6 +38,9 @@ _SOMETIMES = {
     "get_entry": (410,),
     "correct_entry": (410, 412),
     "delete_entry": (410,),
+    "put_item": (412,),
+    "delete_item": (412,),
+    "get_item": (413,),
 }
 
 

@@ -375,6 +375,45 @@ class Recorded(BaseModel):
     ok: bool
 
 
+class StoreItem(BaseModel):
+    """A document of the store."""
+
+    namespace: list[str]
+    key: str
+    value: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime = Field(description="Of the last write; reading changes nothing")
+    version: str = Field(description="Of the last write, for If-Match")
+
+
+class NoItem(RootModel[None]):
+    """There is none."""
+
+
+class ScoredItem(StoreItem):
+    """An item that a search found."""
+
+    score: float | None = Field(description="Cosine of its nearest text; null without a query, or without vectors")
+
+
+class FoundItems(BaseModel):
+    """A page of items."""
+
+    items: list[ScoredItem]
+
+
+class Namespaces(BaseModel):
+    """A page of namespaces."""
+
+    namespaces: list[list[str]]
+
+
+class BatchResults(BaseModel):
+    """A result for each operation, in order; null of a write and of an item that is not there."""
+
+    results: list[StoreItem | FoundItems | Namespaces | None]
+
+
 class Error(BaseModel):
     """What went wrong."""
 
@@ -412,12 +451,18 @@ SHAPES: tuple[type[BaseModel], ...] = (
     Proposal,
     LastConversation,
     Recorded,
+    StoreItem,
+    NoItem,
+    FoundItems,
+    Namespaces,
+    BatchResults,
     ErrorAnswer,
 )
 UNIONS: dict[str, tuple[str, ...]] = {
     "MemoryBankList": ("MemoryBankPage", "LegacyMemoryBankPage"),
     "TemplateList": ("TemplatePage", "LegacyTemplates"),
     "AgentList": ("AgentPage", "LegacyAgents"),
+    "FoundItem": ("StoreItem", "NoItem"),
     "Loaded": ("EntryPage", "MessagePage"),
 }
 """Answers of more than one shape."""

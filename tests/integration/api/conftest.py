@@ -15,6 +15,7 @@ from memory_banks.adapters.embedded.summariser import ExtractiveSummariser
 from tests.doubles.clock import ManualClock
 from tests.doubles.embedding import HashedEmbedders
 from tests.doubles.gateway import Reply, event, reply
+from tests.doubles.memory_blobs import MemoryBlobs
 from tests.doubles.memory_table import MemoryTable
 
 
@@ -51,7 +52,7 @@ class World:
     embedders: Any = field(default_factory=HashedEmbedders)
     metrics: Any = field(default_factory=Counts)
     chat: Any = field(default_factory=lambda: ExtractiveSummariser(100_000))
-    blobs: Any = None
+    blobs: Any = field(default_factory=MemoryBlobs)
 
     def key(self, account: str = "acme", *scopes: str, expires_at: int | None = None) -> str:
         """The secret of a new API key."""
