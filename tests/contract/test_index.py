@@ -27,6 +27,7 @@ from memory_banks.ports import (
     MetadataTest,
     Outcome,
 )
+from memory_banks.texts import BM25_B, BM25_K1
 
 DIMENSIONS = 8
 DAY = 86_400_000
@@ -247,7 +248,9 @@ def lucene(documents: dict[str, list[str]], query: list[str]) -> dict[str, float
         for id, words in documents.items():
             if term in words:
                 frequency = words.count(term)
-                scores[id] = scores.get(id, 0) + idf * frequency / (frequency + 1.2 * (1 - 0.75 + 0.75 * len(words) / average))
+                scores[id] = scores.get(id, 0) + idf * frequency / (
+                    frequency + BM25_K1 * (1 - BM25_B + BM25_B * len(words) / average)
+                )
     return scores
 
 

@@ -382,7 +382,13 @@ def test_engine_shards_replicas_and_graph_come_from_settings(server: ScriptedSer
         opensearch_refresh_seconds=0.5,
     )
     made = mapping.template("i", 256, chosen)["template"]
-    assert made["settings"]["index"] == {"knn": True, "number_of_shards": 3, "number_of_replicas": 2, "refresh_interval": "500ms"}
+    assert made["settings"]["index"] == {
+        "knn": True,
+        "number_of_shards": 3,
+        "number_of_replicas": 2,
+        "refresh_interval": "500ms",
+        "similarity": {"short_texts": {"type": "BM25", "k1": 0.6, "b": 0.4}},
+    }
     assert made["mappings"]["properties"]["window_vector"] == {
         "type": "knn_vector",
         "dimension": 256,

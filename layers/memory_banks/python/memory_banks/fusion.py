@@ -24,7 +24,10 @@ WEIGHTS: Mapping[Source, float] = {
     ("window", "vector"): 1.0,
     ("window", "keyword"): 1.0,
 }
-"""How much each ranking counts. Equal weights are within noise of the best (docs/search.md has the figures)."""
+"""How much each ranking of a conversation counts. Equal weights are within noise of the best (docs/search.md has figures)."""
+
+WITHOUT_WINDOWS: Mapping[Source, float] = {("chunk", "vector"): 2.0, ("chunk", "keyword"): 1.0}
+"""In a general bank, where nothing but the words themselves supports a match by chance."""
 
 LIFT = (0.3, 0.1)
 """How much of the score of a neighbour an entry gains: of the entries next to it, and of those two away."""

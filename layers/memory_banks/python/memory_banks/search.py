@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from . import bank as banks
-from . import entries, fusion, ids, partitions
+from . import entries, fusion, ids, partitions, texts
 from .bank import Bank
 from .entries import Entry
 from .errors import Invalid
@@ -113,7 +113,7 @@ def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
             bank.reads.index,
             filter,
             vector=vector,
-            text=None if request.mode == "semantic" else request.query,
+            text=None if request.mode == "semantic" else texts.keywords(request.query),
             forms=forms,
             size=size,
         )
@@ -134,10 +134,11 @@ def _more(rankings: Sequence[Ranking], size: int, min_score: float | None) -> bo
 
 def _alive(truth: _Truth, rankings: Sequence[Ranking], size: int, request: SearchRequest) -> list[Candidate]:
     """The best living candidates, up to the page. Reads twice the page at first, and on only where something was dead."""
+    weights = fusion.WEIGHTS if any(ranking.form == "window" for ranking in rankings) else fusion.WITHOUT_WINDOWS
     while True:
         candidates = [
             one
-            for one in fusion.fuse(rankings, size, alive=truth.may_count)
+            for one in fusion.fuse(rankings, size, weights=weights, alive=truth.may_count)
             if request.min_score is None or (one.similarity is not None and one.similarity >= request.min_score)
         ]
         page = candidates[: request.top_k]

@@ -16,9 +16,7 @@ import numpy.typing as npt
 from ... import metadata
 from ...ids import ULID_LENGTH
 from ...ports import Filter, MetadataTest
-
-K1, B = 1.2, 0.75
-"""Lucene's defaults: how soon repetition stops to count, and how much length does."""
+from ...texts import BM25_B, BM25_K1
 
 _SORT = f"S{ULID_LENGTH + 1}"
 NOBODY, UNKNOWN = -1, -2
@@ -223,7 +221,7 @@ class Segment:
             positions, occurrences = positions[living], occurrences[living]
             rarity = np.log(1 + (self._documents - len(positions) + 0.5) / (len(positions) + 0.5))
             lengths = _LENGTHS[np.searchsorted(_LENGTHS, self.length[positions], "right") - 1]
-            norm = K1 * (1 - B + B * lengths / average)
+            norm = BM25_K1 * (1 - BM25_B + BM25_B * lengths / average)
             scores[positions] += weight * rarity * occurrences / (occurrences + norm)
         positions = np.flatnonzero(mask & (scores > 0))
         return self._best(positions, scores[positions], size)

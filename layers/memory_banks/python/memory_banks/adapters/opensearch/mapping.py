@@ -6,11 +6,15 @@ from typing import Any
 
 from ...ports import Form
 from ...settings import Settings
+from ...texts import BM25_B, BM25_K1
 from . import terms
 
 ANALYSER = "english"
 """Lucene's English analyser: standard words, lower case, no possessive, no stop words, Porter's stems. Other alphabets
 pass through it as words (Han and Hiragana one character a term); the embedded index reads text the same way."""
+
+SIMILARITY = "short_texts"
+"""BM25 with parameters for short texts, the same as the embedded index has."""
 
 SHOWN = ["entry", "form", "members", "versions", "previous", "start", "end", "occurred_at"]
 """All that `_source` keeps: what a hit needs. Text and vector are indexed and can't be asked for."""
@@ -44,6 +48,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
             "number_of_shards": settings.opensearch_shards,
             "number_of_replicas": settings.opensearch_replicas,
             "refresh_interval": "-1" if seconds < 0 else f"{round(seconds * 1000)}ms",
+            "similarity": {SIMILARITY: {"type": "BM25", "k1": BM25_K1, "b": BM25_B}},
         }
     }
 
@@ -53,7 +58,8 @@ def _mappings(dimensions: int, settings: Settings) -> dict[str, Any]:
     number = {"type": "long"}
     shown_only = {"index": False, "doc_values": False}
     vector = {"type": "knn_vector", "dimension": dimensions, "method": _method(settings)}
-    text = {"type": "text", "analyzer": ANALYSER, "index_options": "freqs"}  # no positions: no phrase can be read back
+    # No positions: no phrase can be read back.
+    text = {"type": "text", "analyzer": ANALYSER, "similarity": SIMILARITY, "index_options": "freqs"}
     return {
         "dynamic": "strict",
         "_routing": {"required": True},
