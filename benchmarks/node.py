@@ -142,9 +142,10 @@ def write(index: OpenSearchIndex, name: str, documents: Sequence[IndexDocument])
 
 def settled(client: Any, name: str) -> int:
     """Make everything visible, wait for running merges, and tell how many segments there are."""
-    client.indices.refresh(index=name)
-    while client.indices.stats(index=name, metric="merge")["_all"]["total"]["merges"]["current"]:
+    patient = {"request_timeout": 600}
+    client.indices.refresh(index=name, params=patient)
+    while client.indices.stats(index=name, metric="merge", params=patient)["_all"]["total"]["merges"]["current"]:
         time.sleep(0.5)
-    client.indices.refresh(index=name)
-    shards = client.indices.segments(index=name)["indices"][name]["shards"].values()
+    client.indices.refresh(index=name, params=patient)
+    shards = client.indices.segments(index=name, params=patient)["indices"][name]["shards"].values()
     return sum(len(copy["segments"]) for copies in shards for copy in copies)

@@ -21,8 +21,9 @@ INIT = 1
 """The process that never ends: the parent of a node that shall outlive the command that starts it."""
 
 
-LUCENE_VECTORS = range(20, 23)
-"""The Java versions on which this Lucene computes distances with SIMD; on others it is slower and no less exact."""
+_NEWEST = "org.apache.lucene.vectorization.upperJavaFeatureVersion"
+VECTORS_SINCE = 20
+"""From this Java on, this Lucene computes distances with SIMD; on older ones it is slower and no less exact."""
 
 
 class NodeFailed(Exception):
@@ -66,8 +67,9 @@ class LocalNode:
         address = home / "address"
         address.unlink(missing_ok=True)
         command = [str(found.command), f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseSerialGC"]
-        if found.version in LUCENE_VECTORS:
-            command.append("--add-modules=jdk.incubator.vector")
+        if found.version >= VECTORS_SINCE:
+            # Lucene trusts the module as far as it was tried with; it has not changed since.
+            command += ["--add-modules=jdk.incubator.vector", f"-D{_NEWEST}={found.version}"]
         command += ["-cp", f"{made}/classes:{made}/lib/*", "LocalNode", str(home), str(port), str(parent or os.getpid())]
         command += [f"{name}={value}" for name, value in (settings or {}).items()]
         with (home / "node.log").open("wb") as log:
