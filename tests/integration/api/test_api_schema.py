@@ -52,11 +52,18 @@ def test_whatever_is_sent_is_answered_as_described(case: Any, client: Client) ->
 
 
 def real_ids(client: Client) -> dict[str, str]:
-    """A bank, an entry, a job and an agent that are there."""
+    """A bank, an entry, a job, an agent and a conversation with the assistant that are there."""
     bank = client.bank(max_turns=5)
     entry = client.write(bank, agent_id="planner")["id"]
     job = jobs.create(client.world, banks.get(client.world, "acme", bank), "compaction")["sk"]
-    return {"bank_id": bank, "entry_id": entry, "job_id": job, "agent_id": "planner"}
+    proposal = client("POST", "/memory_banks/ai-assistant", body={"user_input": "Keep support history"}).json
+    return {
+        "bank_id": bank,
+        "entry_id": entry,
+        "job_id": job,
+        "agent_id": "planner",
+        "conversation_id": proposal["conversation_id"],
+    }
 
 
 def answered(case: Any, client: Client) -> httpx.Response:
