@@ -414,6 +414,61 @@ class BatchResults(BaseModel):
     results: list[StoreItem | FoundItems | Namespaces | None]
 
 
+class StatsSpan(BaseModel):
+    """The range that was asked for."""
+
+    start_date: datetime
+    end_date: datetime
+
+
+class StatsSummary(BaseModel):
+    """Counts."""
+
+    entries: int
+    keys: int = Field(description="Distinct; exact up to 10,000, within 1 % beyond")
+    speakers: int | None = Field(description="Distinct; null of a general bank")
+    first_entry_at: datetime | None
+    last_entry_at: datetime | None
+    compaction_summaries: int
+    last_compacted_at: datetime | None = Field(description="Of the bank, in the range or not")
+
+
+class Distribution(BaseModel):
+    """How some numbers are spread; nulls without entries."""
+
+    avg: float | None
+    p95: float | None = Field(description="The smallest that at least 95 % do not exceed")
+    min: float | None
+    max: float | None
+
+
+class Distributions(BaseModel):
+    """Of the entries in the range."""
+
+    tokens: Distribution
+    age_days: Distribution
+    entries_per_key: Distribution
+
+
+class Top(BaseModel):
+    """A frequent value."""
+
+    value: str
+    entries: int
+
+
+class Stats(BaseModel):
+    """Statistics of a bank."""
+
+    range: StatsSpan
+    summary: StatsSummary
+    distributions: Distributions
+    top_keys: list[Top] = Field(max_length=20)
+    top_speakers: list[Top] = Field(max_length=20)
+    top_tags: list[Top] = Field(max_length=20)
+    as_of: datetime
+
+
 class Error(BaseModel):
     """What went wrong."""
 
@@ -451,6 +506,7 @@ SHAPES: tuple[type[BaseModel], ...] = (
     Proposal,
     LastConversation,
     Recorded,
+    Stats,
     StoreItem,
     NoItem,
     FoundItems,

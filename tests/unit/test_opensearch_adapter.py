@@ -60,7 +60,7 @@ def ids_in(asked: Asked) -> list[str]:
 def test_a_document_is_written_with_its_version_and_routed_by_its_bank(server: ScriptedServer, index: OpenSearchIndex) -> None:
     server.answers = [(200, {}), items(CREATED)]
     assert write(index, chunk(1, version=7)) == [Outcome(f"{entry(1)}#0", "written")]
-    assert [(asked.method, asked.path.split("?")[0]) for asked in server.asked] == [("HEAD", "/i"), ("POST", "/i/_bulk")]
+    assert [(asked.method, asked.path.split("?")[0]) for asked in server.asked] == [("PUT", "/i/_mapping"), ("POST", "/i/_bulk")]
     action, body = server.asked[1].lines
     expected = {"_id": f"bank:{entry(1)}#0", "routing": "bank", "version": 7, "version_type": "external_gte"}
     assert action == {"index": expected}
@@ -73,14 +73,14 @@ def test_an_index_that_is_there_is_looked_for_once(server: ScriptedServer, index
     server.answers = [(200, {}), items(CREATED), items(CREATED)]
     write(index, chunk(1))
     write(index, chunk(2))
-    assert [asked.method for asked in server.asked] == ["HEAD", "POST", "POST"]
+    assert [asked.method for asked in server.asked] == ["PUT", "POST", "POST"]
 
 
 def test_a_new_index_comes_from_its_template(server: ScriptedServer, index: OpenSearchIndex) -> None:
     server.answers = [(404, {}), (200, {"acknowledged": True}), (200, {"acknowledged": True}), items(CREATED)]
     write(index, chunk(1))
     assert [(asked.method, asked.path.split("?")[0]) for asked in server.asked] == [
-        ("HEAD", "/i"),
+        ("PUT", "/i/_mapping"),
         ("PUT", "/_index_template/i"),
         ("PUT", "/i"),
         ("POST", "/i/_bulk"),
@@ -107,7 +107,7 @@ def test_an_index_that_can_t_be_made_says_why(server: ScriptedServer, index: Ope
 def test_an_index_that_went_away_is_made_again(server: ScriptedServer, index: OpenSearchIndex, answer: Any) -> None:
     server.answers = [(200, {}), answer, (404, {}), (200, {}), (200, {}), items(CREATED)]
     assert write(index, chunk(1))[0].status == "written"
-    assert [asked.method for asked in server.asked] == ["HEAD", "POST", "HEAD", "PUT", "PUT", "POST"]
+    assert [asked.method for asked in server.asked] == ["PUT", "POST", "PUT", "PUT", "PUT", "POST"]
 
 
 def test_each_document_has_its_own_outcome(server: ScriptedServer, index: OpenSearchIndex) -> None:

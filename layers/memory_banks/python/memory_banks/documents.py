@@ -50,6 +50,7 @@ def chunks(bank: Bank, entry: Entry, previous: str | None) -> list[IndexDocument
             start=start,
             end=end,
             text=texts.chunk_text(entry, (start, end)),
+            tokens=None if number else entry.tokens,
         )
         for number, (start, end) in enumerate(spans)
     ]

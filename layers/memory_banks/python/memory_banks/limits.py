@@ -141,6 +141,10 @@ def walk(value: Any) -> Iterator[tuple[tuple[str | int, ...], Any, int]]:
             waiting.extend(((*path, number), inner, depth + 1) for number, inner in enumerate(part))
 
 
+LATEST = (_LATEST - _EPOCH) // timedelta(milliseconds=1)
+"""The last time that is understood, ms."""
+
+
 def milliseconds(value: Any) -> int:
     """A time given as ISO 8601 with an offset, in ms since the epoch; finer parts are cut off. Raises a validation error."""
     if not isinstance(value, str):

@@ -293,6 +293,8 @@ class IndexDocument:
     text: str
     """What is analysed for keyword search; never returned."""
     vector: Sequence[float]
+    tokens: int | None = None
+    """Of the whole entry, on its first chunk alone: the document that stands for the entry in statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +379,54 @@ class Indexed(NamedTuple):
     members: tuple[Member, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Which entries `Index.statistics` counts. `created_at` from `since` (inclusive) until `until` (exclusive), ms."""
+
+    bank: str
+    generation: int
+    since: int
+    until: int
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Watermarks by partition: what lies at or below is gone, though it may not be removed yet. At most 500."""
+
+
+class Spread(NamedTuple):
+    """How some numbers are spread. `p95`: the smallest of them that at least 95 % do not exceed."""
+
+    avg: float
+    p95: float
+    min: float
+    max: float
+
+
+class Tally(NamedTuple):
+    """How many entries have a value."""
+
+    value: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What an index counts: entries, told apart from summaries. Spreads are None without entries; times are ms."""
+
+    entries: int = 0
+    summaries: int = 0
+    partitions: int = 0
+    """Distinct ones with an entry; exact up to 10,000, within 1 % beyond."""
+    speakers: int = 0
+    """Distinct ones; exact up to 40,000, within 1 % beyond."""
+    tokens: Spread | None = None
+    created_at: Spread | None = None
+    """`p95` is of the ages: the newest moment that at least 95 % of the entries were not created before."""
+    entries_per_partition: Spread | None = None
+    top_partitions: tuple[Tally, ...] = ()
+    top_speakers: tuple[Tally, ...] = ()
+    top_tags: tuple[Tally, ...] = ()
+    """The most frequent first, ties by value."""
+
+
 class Index(Protocol):
     """Chunks and windows with vectors and text, found by similarity and by words, filtered inside the search.
 
@@ -423,8 +473,15 @@ class Index(Protocol):
         """Every document of a generation of a bank, in any order."""
         ...
 
+    def statistics(self, name: str, counted: Counted, top: int) -> Statistics:
+        """Counts, spreads and the `top` most frequent values, from one document an entry; nothing is loaded.
+
+        Entries whose index was made before it kept `IndexDocument.tokens` are not counted until a rebuild.
+        """
+        ...
+
     def refresh(self, name: str) -> None:
-        """Make what was written so far visible to `search`."""
+        """Make what was written so far visible to `search` and `statistics`."""
         ...
 
     def ping(self) -> None:

@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from . import limits
-from .bank import BankType, Mode
+from .bank import DAY, BankType, Mode
 from .entries import NewEntry
 from .errors import Invalid, TooLarge
 from .limits import CLEAN, Content, EntryId, EntryKey, FilterTags, Metadata, QueryText, Speaker, Tags, Text, Time
@@ -124,6 +124,36 @@ class ListBanks(BaseModel):
     sort: Literal["created_at", "updated_at", "name"] = "created_at"
     order: Literal["asc", "desc"] = "desc"
     type: BankType | None = None
+
+
+def _moment(value: Any, *, end: bool) -> int:
+    """A day (UTC), or a time: its first moment, or as an end the first one after it."""
+    if isinstance(value, str) and len(value) == 10:
+        at = limits.milliseconds(value + "T00:00:00Z")
+        return min(at + DAY, limits.LATEST) if end else at
+    return limits.milliseconds(value)
+
+
+_DAY_SCHEMA = WithJsonSchema({"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]})
+
+
+class StatsRange(BaseModel):
+    """Of which time; by `created_at`."""
+
+    days: Annotated[int, Field(ge=1, le=730)] = Field(30, description="So many days up to the end, where no start is given")
+    start_date: Annotated[int, BeforeValidator(lambda value: _moment(value, end=False)), _DAY_SCHEMA] | None = Field(
+        None, description="A day (UTC) or a time"
+    )
+    end_date: Annotated[int, BeforeValidator(lambda value: _moment(value, end=True)), _DAY_SCHEMA] | None = Field(
+        None, description="A day (UTC), which counts to its end, or a time, which does not count any more; now if left out"
+    )
+
+    @model_validator(mode="after")
+    def in_order(self) -> Self:
+        """A range starts before it ends."""
+        if self.start_date is not None and self.end_date is not None and self.start_date >= self.end_date:
+            raise Invalid(("query", "start_date"), "must be before end_date")
+        return self
 
 
 class FindByName(BaseModel):

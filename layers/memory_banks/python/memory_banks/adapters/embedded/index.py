@@ -21,8 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...ids import ULID_LENGTH
-from ...ports import Filter, Form, Hit, IndexDocument, Indexed, IndexUnavailable, Member, Outcome, Ranking
-from . import analysis
+from ...ports import (
+    Counted,
+    Filter,
+    Form,
+    Hit,
+    IndexDocument,
+    Indexed,
+    IndexUnavailable,
+    Member,
+    Outcome,
+    Ranking,
+    Statistics,
+)
+from . import analysis, counting
 from .segment import Columns, Mask, Rows, Segment
 
 MEMORY = 2 << 30
@@ -46,7 +58,7 @@ CREATE TABLE IF NOT EXISTS documents (
     previous TEXT, "start" INTEGER NOT NULL, "end" INTEGER NOT NULL,
     summary INTEGER NOT NULL, speaker TEXT, tags TEXT NOT NULL, metadata TEXT NOT NULL,
     occurred_at INTEGER NOT NULL, created_at INTEGER NOT NULL,
-    length INTEGER NOT NULL, terms TEXT NOT NULL, vector BLOB NOT NULL
+    length INTEGER NOT NULL, terms TEXT NOT NULL, vector BLOB NOT NULL, tokens INTEGER
 );
 CREATE UNIQUE INDEX IF NOT EXISTS documents_id ON documents (name, id);
 CREATE INDEX IF NOT EXISTS documents_place ON documents (scope, partition, sort);
@@ -59,6 +71,12 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
 );
 CREATE VIRTUAL TABLE IF NOT EXISTS postings USING fts5vocab (words, 'instance');
 """
+
+_MARKERS = """
+CREATE INDEX IF NOT EXISTS documents_markers
+ON documents (scope, created_at, tokens, summary, partition, sort, speaker, tags) WHERE tokens IS NOT NULL
+"""
+"""All that statistics read, so that they never touch a document's text or vector."""
 
 _COLUMNS = "row, partition, sort, summary, speaker, tags, metadata, occurred_at, created_at, length, vector"
 _KNOWN = "row, scope, terms, entry, members"
@@ -105,6 +123,9 @@ class EmbeddedIndex:
                 for statement in _SCHEMA.split(";\n"):
                     if statement.strip():
                         connection.execute(statement)
+                if "tokens" not in {column[1] for column in connection.execute("PRAGMA table_info (documents)")}:
+                    connection.execute("ALTER TABLE documents ADD COLUMN tokens INTEGER")  # a file of an earlier version
+                connection.execute(_MARKERS)
                 connection.execute("COMMIT")
             except BaseException:
                 connection.close()
@@ -186,8 +207,8 @@ class EmbeddedIndex:
         text = " ".join(_word(scope, term) for term in terms)
         row = connection.execute(
             """INSERT INTO documents (name, id, scope, bank, partition, sort, entry, version, members, previous, "start", "end",
-                   summary, speaker, tags, metadata, occurred_at, created_at, length, terms, vector)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                   summary, speaker, tags, metadata, occurred_at, created_at, length, terms, vector, tokens)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
             (
                 name,
                 document.id,
@@ -210,6 +231,7 @@ class EmbeddedIndex:
                 len(terms),
                 text,
                 (vector / norm).astype("<f4").tobytes(),
+                document.tokens,
             ),
         ).lastrowid
         connection.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (row, text))
@@ -294,6 +316,18 @@ class EmbeddedIndex:
                 yield Indexed(id, entry, form, version, _members(members))
             if not found:
                 return
+
+    def statistics(self, name: str, counted: Counted, top: int) -> Statistics:
+        with self._reading() as connection:
+            found = connection.execute(
+                """SELECT documents.partition, sort, summary, speaker, tags, tokens, created_at FROM documents
+                   WHERE scope = (
+                       SELECT scopes.id FROM scopes JOIN indexes ON indexes.id = scopes.name
+                       WHERE indexes.name = ? AND bank = ? AND generation = ? AND form = 'chunk'
+                   ) AND tokens IS NOT NULL AND created_at >= ? AND created_at < ?""",
+                (name, counted.bank, counted.generation, counted.since, counted.until),
+            )
+            return counting.count((counting.Marker(*row) for row in found), counted.hidden, top)
 
     # ----------------------------------------------------------------------------------------------------------------
     # Memory

@@ -34,6 +34,7 @@ def body(document: IndexDocument, dimensions: int) -> dict[str, Any]:
         **terms.indexed(document.metadata),
         "occurred_at": document.occurred_at,
         "created_at": document.created_at,
+        "tokens": document.tokens,
         text_field(document.form): document.text,
         vector_field(document.form): _unit(document.vector, dimensions),
     }

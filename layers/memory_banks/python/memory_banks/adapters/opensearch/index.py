@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-from ...ports import Chance, Clock, Filter, Form, IndexDocument, Indexed, IndexUnavailable, Outcome, Ranking
+from ...ports import (
+    Chance,
+    Clock,
+    Counted,
+    Filter,
+    Form,
+    IndexDocument,
+    Indexed,
+    IndexUnavailable,
+    Outcome,
+    Ranking,
+    Statistics,
+)
 from ...settings import Settings
-from . import bulk, documents, mapping, queries
+from . import bulk, documents, mapping, queries, statistics
 from .calls import OVERLOADED, REFUSED_US, Calls, Patience, Refused, reason
 from .client import connect
 
@@ -124,6 +136,17 @@ class OpenSearchIndex:
             if scroll:
                 self._calls.ask("DELETE", "/_search/scroll", body={"scroll_id": [scroll]}, accept=[404], patience=self._patient())
 
+    def statistics(self, name: str, counted: Counted, top: int) -> Statistics:
+        """See `ports.Index.statistics`. All documents of a bank are on one shard, so what it counts is exact."""
+        figures = statistics.asked(counted, top)
+        answer = self._counted(name, counted.bank, figures)
+        rank = statistics.rank_of_age(answer)
+        oldest = None
+        if rank is not None:
+            found = self._counted(name, counted.bank, statistics.at_rank(counted, rank))["hits"]["hits"]
+            oldest = found[0]["sort"][0] if found else None
+        return statistics.read(answer, oldest, top)
+
     def ping(self) -> None:
         """Raise `IndexUnavailable` when the index can't be reached."""
         self._calls.ask("GET", "/", patience=self._calls.patience(2))
@@ -134,6 +157,11 @@ class OpenSearchIndex:
     def _patient(self) -> Patience:
         return self._calls.patience(SEARCH_SECONDS)
 
+    def _counted(self, name: str, bank: str, body: dict[str, Any]) -> dict[str, Any]:
+        params = {"routing": bank, "ignore_unavailable": "true", "allow_partial_search_results": "false"}
+        answer: dict[str, Any] = self._calls.ask("POST", f"/{name}/_search", params=params, body=body, patience=self._patient())
+        return answer
+
     def _create(self, name: str, dimensions: int, patience: Patience) -> None:
         """Make the index unless it is there. Two processes may do so at once: the second finds it made.
 
@@ -141,13 +169,23 @@ class OpenSearchIndex:
         """
         if name in self._known:
             return
-        if not self._calls.ask("HEAD", f"/{name}", patience=patience):
+        if not self._there(name, patience):
             template = mapping.template(name, dimensions, self._settings)
             self._calls.ask("PUT", f"/_index_template/{name}", body=template, patience=patience)
             made = self._calls.ask("PUT", f"/{name}", accept=[400], patience=patience)
             if "error" in made and made["error"]["type"] != "resource_already_exists_exception":
                 raise Refused(made["status"], reason(made["error"]))
         self._known.add(name)
+
+    def _there(self, name: str, patience: Patience) -> bool:
+        """Whether the index is there; one that an earlier version made has all fields then."""
+        try:
+            self._calls.ask("PUT", f"/{name}/_mapping", body={"properties": mapping.ADDED}, patience=patience)
+        except Refused as problem:
+            if problem.status != 404:
+                raise
+            return False
+        return True
 
     def _refresh(self, name: str, patience: Patience) -> None:
         self._calls.ask("POST", f"/{name}/_refresh", params={"ignore_unavailable": "true"}, patience=patience)

@@ -20,6 +20,13 @@ SHOWN = ["entry", "form", "members", "versions", "previous", "start", "end", "oc
 """All that `_source` keeps: what a hit needs. Text and vector are indexed and can't be asked for."""
 
 
+ADDED = {"tokens": {"type": "long"}}
+"""Fields that an index made by an earlier version of ours may lack; it is given them before the first write."""
+
+VERSION = 2
+"""Of the template; grows with every change of it."""
+
+
 def text_field(form: Form) -> str:
     """Chunks and windows have fields of their own: one's lengths and frequent words say nothing about the other's."""
     return f"{form}_text"
@@ -35,6 +42,7 @@ def template(name: str, dimensions: int, settings: Settings) -> dict[str, Any]:
     return {
         "index_patterns": [name],
         "priority": 500,
+        "version": VERSION,
         "template": {"settings": _settings(settings), "mappings": _mappings(dimensions, settings)},
         "_meta": {"description": "Memory Banks: chunks and windows of one embedding model"},
     }
@@ -83,6 +91,7 @@ def _mappings(dimensions: int, settings: Settings) -> dict[str, Any]:
             terms.PATHS: keyword,
             "occurred_at": number,
             "created_at": number,
+            **ADDED,
             text_field("chunk"): text,
             text_field("window"): text,
             vector_field("chunk"): vector,

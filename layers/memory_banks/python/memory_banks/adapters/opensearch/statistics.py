@@ -1,0 +1,147 @@
+"""Statistics: what is asked of the aggregations, and how their answer is read.
+
+Figures come from one shard (a bank's documents are routed to one), so terms and their counts are exact. A distribution of
+whole numbers is read from the counts of its values, largest first; only the ages of more than 200,000 entries are estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...ports import Counted, Spread, Statistics, Tally
+from . import queries
+from .terms import Clause
+
+VALUES = 10_000
+"""Of a distribution, the most values asked for. The largest twentieth is among them for up to 200,000 keys, and for any number
+of entries whose tokens differ in less than 10,000 ways there."""
+
+RANKS = 10_000
+"""How deep OpenSearch goes into sorted hits."""
+
+PRECISION = 40_000
+"""Up to so many distinct values are counted about exactly; the most that OpenSearch takes."""
+
+
+def markers(counted: Counted, kind: str | None = None) -> Clause:
+    """The documents that stand for the entries."""
+    kept = queries.within(counted.bank, counted.generation)
+    kept.append({"exists": {"field": "tokens"}})
+    kept.append({"range": {"created_at": {"gte": counted.since, "lt": counted.until}}})
+    if kind is not None:
+        kept.append({"term": {"kind": kind}})
+    gone = [
+        {"range": {"place": {"gte": partition, "lte": partition + watermark}}} for partition, watermark in counted.hidden.items()
+    ]
+    return {"bool": {"filter": kept, **({"must_not": gone} if gone else {})}}
+
+
+def asked(counted: Counted, top: int) -> dict[str, Any]:
+    """The request for all figures."""
+
+    def terms(field: str, size: int, *order: dict[str, str]) -> dict[str, Any]:
+        return {"terms": {"field": field, "size": size, "shard_size": size, **({"order": list(order)} if order else {})}}
+
+    most = ({"_count": "desc"}, {"_key": "asc"})
+    figures = {
+        "tokens": {"stats": {"field": "tokens"}},
+        "token_values": terms("tokens", VALUES, {"_key": "desc"}),
+        "created_at": {"stats": {"field": "created_at"}},
+        "created_early": {"percentiles": {"field": "created_at", "percents": [5], "tdigest": {"compression": 1_000}}},
+        "partitions": terms("partition", VALUES, *most),
+        "rarest": terms("partition", 1, {"_count": "asc"}, {"_key": "asc"}),
+        "distinct_partitions": {"cardinality": {"field": "partition", "precision_threshold": PRECISION}},
+        "distinct_speakers": {"cardinality": {"field": "speaker", "precision_threshold": PRECISION}},
+        "speakers": terms("speaker", top, *most),
+        "tags": terms("tags", top, *most),
+    }
+    return {
+        "size": 0,
+        "track_total_hits": False,
+        "query": markers(counted),
+        "aggs": {
+            "entries": {"filter": {"term": {"kind": "entry"}}, "aggs": figures},
+            "summaries": {"filter": {"term": {"kind": "summary"}}},
+        },
+    }
+
+
+def rank_of_age(answer: Mapping[str, Any]) -> int | None:
+    """Which of the entries, oldest first, has the age that 95 % do not exceed; None where the estimate has to do."""
+    entries = _entries(answer)["doc_count"]
+    rank = entries - _rank(entries) if entries else RANKS
+    return rank if rank < RANKS else None
+
+
+def at_rank(counted: Counted, rank: int) -> dict[str, Any]:
+    """The request for the n-th oldest entry's time, from 0."""
+    order = [{"created_at": "asc"}]
+    return {
+        "size": 1,
+        "from": rank,
+        "_source": False,
+        "track_total_hits": False,
+        "sort": order,
+        "query": markers(counted, "entry"),
+    }
+
+
+def read(answer: Mapping[str, Any], early: int | None, top: int) -> Statistics:
+    """The answer as the port gives it; `early` is the exact time of the entry at `rank_of_age`, where it is known."""
+    entries = _entries(answer)
+    count = entries["doc_count"]
+    summaries = answer["aggregations"]["summaries"]["doc_count"] if "aggregations" in answer else 0
+    if not count:
+        return Statistics(summaries=summaries)
+    tokens, created, partitions = entries["tokens"], entries["created_at"], entries["partitions"]
+    buckets = partitions["buckets"]
+    whole = not partitions["sum_other_doc_count"]
+    distinct = len(buckets) if whole else max(entries["distinct_partitions"]["value"], len(buckets) + 1)
+    sizes = [(bucket["doc_count"], 1) for bucket in buckets]
+    if early is None:
+        early = round(entries["created_early"]["values"]["5.0"])
+    return Statistics(
+        entries=count,
+        summaries=summaries,
+        partitions=distinct,
+        speakers=entries["distinct_speakers"]["value"],
+        tokens=Spread(
+            tokens["avg"],
+            _p95([(bucket["key"], bucket["doc_count"]) for bucket in entries["token_values"]["buckets"]], count),
+            tokens["min"],
+            tokens["max"],
+        ),
+        created_at=Spread(created["avg"], early, created["min"], created["max"]),
+        entries_per_partition=Spread(
+            count / distinct, _p95(sizes, distinct), entries["rarest"]["buckets"][0]["doc_count"], sizes[0][0]
+        ),
+        top_partitions=_tallies(buckets[:top]),
+        top_speakers=_tallies(entries["speakers"]["buckets"]),
+        top_tags=_tallies(entries["tags"]["buckets"]),
+    )
+
+
+def _entries(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of the entries; an index that is not there has no aggregations at all."""
+    found: dict[str, Any] = answer.get("aggregations", {}).get("entries", {"doc_count": 0})
+    return found
+
+
+def _rank(count: int) -> int:
+    """The nearest rank of the 95th percentile, from 1."""
+    return -(-count * 95 // 100)
+
+
+def _p95(values: Sequence[tuple[float, int]], count: int) -> float:
+    """From values with how often each occurs, largest first, perhaps without the smallest."""
+    above = count - _rank(count)
+    for value, often in values:
+        above -= often
+        if above < 0:
+            return value
+    return values[-1][0]
+
+
+def _tallies(buckets: Sequence[Mapping[str, Any]]) -> tuple[Tally, ...]:
+    return tuple(Tally(bucket["key"], bucket["doc_count"]) for bucket in buckets)
