@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory_banks import banks, compaction, corrections, deletion, ingestion, sweeping, writing
+from memory_banks import banks, compaction, corrections, deletion, ingestion, loading, sweeping, writing
 from memory_banks.bank import Bank
 from memory_banks.entries import Entry, NewEntry
 from memory_banks.errors import Conflict, Gone, Invalid, MemoryBanksError, NotFound
@@ -194,7 +194,7 @@ class Life:
         self.bank = banks.create(self, "acme", CreateBank(name="bank", **wanted), LATEST)
         self.expected = Expected()
         self.numbers = itertools.count()
-        self.sheds = False
+        self.sheds = self.bank.compacts and self.bank.compaction_prompt is None
         """Whether the bank ever had a threshold without a prompt: then its oldest notes may be gone."""
 
     def host(self, skew: int) -> Life:
@@ -228,7 +228,7 @@ class Life:
         return self.send([next(self.numbers) for _ in range(count)], key, text, ids, once)
 
     def send(self, numbers: list[int], key: str = "k", text: str = FILLER, ids: bool = True, once: str | None = None) -> bool:
-        """Send a write request; with ids of their own, notes may be sent again. What can be repeated safely is tried three times."""
+        """Send a write request; notes with ids may be sent again. What can be repeated safely is tried three times."""
         speaker = "user" if self.bank.conversation else None
         new = [NewEntry(f"note{n}{text}", key=key, speaker=speaker, id=f"id-{n}" if ids else None) for n in numbers]
         idempotency = writing.Idempotency(once, f"{numbers}") if once else None
@@ -319,7 +319,9 @@ class Life:
 
     def change(self, **settings: Any) -> None:
         """Change settings. What is past the retention now may be removed already, or come back."""
-        cutoff = self.current().cutoff(self.clock.now())
+        self.sheds |= "compaction_prompt" in settings and settings["compaction_prompt"] is None
+        with self.gate.open():
+            cutoff = self.current().cutoff(self.clock.now())
         if "retention_days" in settings and cutoff is not None:
             self.expected.doubt(number for number, note in self.expected.notes.items() if note.created_at <= cutoff)
         self.process(lambda: banks.update(self, "acme", self.bank.id, UpdateBank(**settings), LATEST, deadline=self.deadline()))
@@ -366,16 +368,12 @@ class Life:
 
     def load(self, key: str = "k") -> list[Entry]:
         """All that a key shows, with nothing failing."""
-        from memory_banks import loading
-
-        decide, self.gate.decide = self.gate.decide, None
         found: list[Entry] = []
         cursor = None
-        while True:
-            page = loading.load(self, self.current(), loading.Load(key=key, limit=40, cursor=cursor))
-            found += page.entries
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        self.gate.decide = decide
-        return found
+        with self.gate.open():
+            while True:
+                page = loading.load(self, self.current(), loading.Load(key=key, limit=40, cursor=cursor))
+                found += page.entries
+                cursor = page.next_cursor
+                if cursor is None:
+                    return found

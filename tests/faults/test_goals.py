@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ def test_one_failed_try_a_back_off() -> None:
             life.sweep()
         life.work()
         life.clock.advance(10)
-    pauses = [(later - earlier) // 1000 for earlier, later in zip(tries, tries[1:], strict=False)]
+    pauses = [(later - earlier) // 1000 for earlier, later in pairwise(tries)]
     wanted = [0, *(60 * 2**n for n in range(len(pauses) - 1))]
     assert len(tries) > 5 and all(pause >= least for pause, least in zip(pauses, wanted, strict=True)), pauses
     assert len(life.load()) == 720, "a failing model cost an entry"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -94,7 +95,7 @@ def test_summaries_are_folded_and_never_pin_the_conversation_at_its_threshold(se
         if "max_size_tokens" in settings:
             assert tokens.count(shown[0].content) < 200, "a summary takes more than a quarter"
             assert sum(entry.tokens for entry in shown) <= 400, "compaction does not go down to half the threshold"
-    gaps = [later - earlier for earlier, later in zip(since, since[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(since)]
     assert len(gaps) > 5 and min(gaps) >= 4, f"the conversation is pinned at its threshold: {gaps}"
 
 
