@@ -124,3 +124,22 @@ def test_the_node_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     assert LocalNode.running(tmp_path) is None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.opensearch
+def test_a_node_in_the_background_is_stopped_by_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from local.opensearch.__main__ import main
+
+    where = ["--data-dir", str(tmp_path), "--port", "0", "--heap", "256m"]
+    assert main(["stop", *where]) == 1
+    try:
+        assert main(["start", *where]) == 0
+        node = LocalNode.running(tmp_path)
+        assert node
+        assert node.url in capsys.readouterr().out
+        assert main(["start", *where]) == 1  # one folder, one node
+        assert "running" in capsys.readouterr().err
+    finally:
+        assert main(["stop", *where]) == 0
+    assert LocalNode.running(tmp_path) is None
+    assert not node.answers()
