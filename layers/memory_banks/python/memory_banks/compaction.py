@@ -266,7 +266,7 @@ def compact(ports: Ports, bank: Bank, partition: str, *, deadline: int, forced: 
     if plan is None:
         return _not_due(ports, bank, partition, token), None
     try:
-        _repeat(ports, lambda: deletion.raise_floors(ports, bank, head, plan.through))
+        deletion.raise_floors(ports, bank, head, plan.through)
         read = _read(ports, bank, partition, plan)
         if read.head.watermark == head.watermark and not read.told:
             # All that the plan was to replace was deleted meanwhile. An earlier summary alone is not summarised again.
