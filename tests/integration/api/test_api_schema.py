@@ -1,7 +1,7 @@
 """schemathesis over the OpenAPI document: no 5xx, no undeclared status, no answer that breaks its schema.
 
 The cases go through the handler as API Gateway events, each to a bank of its own, so that what the routes do is reached.
-`MEMORY_BANKS_SCHEMA_EXAMPLES` asks for more than 5 an operation, which come on top of the edges of each field.
+By default a few an operation; `MEMORY_BANKS_SCHEMA_EXAMPLES` asks for so many, and for the edges of each field besides.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from tests.doubles.clock import ManualClock
 
 from .conftest import Client, World
 
-EXAMPLES = int(os.environ.get("MEMORY_BANKS_SCHEMA_EXAMPLES", "5"))
+WANTED = os.environ.get("MEMORY_BANKS_SCHEMA_EXAMPLES")
+EXAMPLES = int(WANTED or "8")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
-schema = schemathesis.openapi.from_dict(openapi.document(app))
+config = schemathesis.Config.from_dict({"phases": {"coverage": {"enabled": bool(WANTED)}}})
+schema = schemathesis.openapi.from_dict(openapi.document(app), config=config)
 
 
 @pytest.fixture(scope="module")
