@@ -135,27 +135,21 @@ def _more(rankings: Sequence[Ranking], size: int, min_score: float | None) -> bo
 def _alive(truth: _Truth, rankings: Sequence[Ranking], size: int, request: SearchRequest) -> list[Candidate]:
     """The best living candidates, up to the page. Reads twice the page at first, and on only where something was dead."""
     weights = fusion.WEIGHTS if any(ranking.form == "window" for ranking in rankings) else fusion.WITHOUT_WINDOWS
+    candidates = fusion.fuse(rankings, size, weights=weights, alive=truth.may_count)
     while True:
-        candidates = [
-            one
-            for one in fusion.fuse(rankings, size, weights=weights, alive=truth.may_count)
-            if request.min_score is None or (one.similarity is not None and one.similarity >= request.min_score)
-        ]
-        page = candidates[: request.top_k]
-        if not truth.unread(_support(page, candidates)):
+        wanted = [one for one in candidates if request.min_score is None or (one.similarity or 0) >= request.min_score]
+        page = wanted[: request.top_k]
+        if not truth.unread(_support(page)):
             return page
-        truth.read(_support(candidates[: 2 * request.top_k], candidates))
+        truth.read(_support(wanted[: 2 * request.top_k]))
+        if not all(truth.may_count(hit) for ranking in rankings for hit in ranking.hits):
+            candidates = fusion.fuse(rankings, size, weights=weights, alive=truth.may_count)
 
 
-def _support(shown: Sequence[Candidate], candidates: Sequence[Candidate]) -> set[str]:
+def _support(shown: Sequence[Candidate]) -> set[str]:
     """Every entry that the scores of these candidates rest on: their own, their windows' members, the neighbours that lift."""
-    beside = fusion.neighbours(hit for candidate in candidates for hit in candidate.hits)
-    known = {candidate.entry for candidate in candidates}
-    support = {candidate.entry for candidate in shown}
-    for candidate in shown:
-        support |= {member.entry for hit in candidate.hits for member in hit.members}
-        support |= beside.get(candidate.entry, set()) & known
-    return support
+    support = {member.entry for candidate in shown for hit in candidate.hits for member in hit.members}
+    return support.union(*(filter(None, candidate.beside) for candidate in shown))
 
 
 class _Truth:

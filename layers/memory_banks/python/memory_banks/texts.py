@@ -29,7 +29,7 @@ QUESTION_WORDS = frozenset(
 )
 """Words of a question that say nothing about its answer: the meaning of the whole is the vector's business, words find words."""
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def chunk_text(entry: Entry, span: tuple[int, int]) -> str:
