@@ -14,6 +14,7 @@ ARGS ?=
 # The CDK's banner about Node versions is no news on every synth.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
+export CDK_DISABLE_CLI_TELEMETRY := true
 
 .PHONY: help setup format lint types test test-unit test-contract test-integration test-infrastructure test-opensearch \
 	test-clients test-faults deploy-test synth serve opensearch demo bench bench-recall clean
