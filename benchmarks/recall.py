@@ -53,13 +53,13 @@ class Memory(Protocol):
 class OverHttp:
     """A running service, as its callers see it."""
 
-    def __init__(self, url: str, api_key: str) -> None:
+    def __init__(self, url: str, api_key: str, kind: str = "conversation") -> None:
         address = urlsplit(url)
         kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(address.netloc, timeout=120)
         self._prefix = address.path.rstrip("/")
         self._headers = {"Content-Type": "application/json", "X-API-Key": api_key, "Seclai-Version": VERSION}
-        self._bank = self._call("POST", "/memory_banks", {"name": "benchmark of recall"})["id"]
+        self._bank = self._call("POST", "/memory_banks", {"name": "benchmark of recall", "type": kind})["id"]
         self._waiting: list[str] = []
 
     def write(self, key: str, entries: Sequence[dict[str, Any]]) -> list[str]:
@@ -96,7 +96,7 @@ class OverHttp:
 class InProcess:
     """The domain over a table in memory and the embedded index, without any server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str = "conversation") -> None:
         from memory_banks.adapters.embedded.index import EmbeddedIndex
         from memory_banks.adapters.models import embedders
         from memory_banks.settings import Settings
@@ -106,14 +106,20 @@ class InProcess:
 
         models = embedders(Settings(embedding_model=EMBEDDING_MODEL))
         self._world = World(index=EmbeddedIndex(str(folder / "index.sqlite")), embedders=models)
-        self._bank = self._world.bank()
+        self._bank = self._world.bank(type=kind)
 
     def write(self, key: str, entries: Sequence[dict[str, Any]]) -> list[str]:
         from memory_banks import limits, writing
         from memory_banks.entries import NewEntry
 
         new = [
-            NewEntry(one["content"], key, one["speaker"], occurred_at=limits.milliseconds(one["occurred_at"])) for one in entries
+            NewEntry(
+                one["content"],
+                key,
+                one.get("speaker"),
+                occurred_at=limits.milliseconds(one["occurred_at"]) if "occurred_at" in one else None,
+            )
+            for one in entries
         ]
         written = writing.write(self._world, self._bank.account, self._bank.id, new, deadline=self._world.deadline())
         return [one.entry.id for one in written]
@@ -184,23 +190,30 @@ def _row(name: str, rows: Sequence[Sequence[float]]) -> str:
 
 
 @contextlib.contextmanager
-def chosen(arguments: argparse.Namespace) -> Iterator[Memory]:
-    """The service that the arguments name."""
+def chosen(arguments: argparse.Namespace, kind: str = "conversation") -> Iterator[Memory]:
+    """The service that the arguments name, with a new bank of this type."""
     memory: OverHttp | InProcess
     with contextlib.ExitStack() as stack:
         if arguments.in_process:
-            memory = InProcess(Path(stack.enter_context(TemporaryDirectory())))
+            memory = InProcess(Path(stack.enter_context(TemporaryDirectory())), kind)
         elif arguments.url:
-            memory = OverHttp(arguments.url, arguments.api_key)
+            memory = OverHttp(arguments.url, arguments.api_key, kind)
         else:
             from tests.serving import served
 
             service = stack.enter_context(served(Path(stack.enter_context(TemporaryDirectory()))))
-            memory = OverHttp(service.url, service.api_key)
+            memory = OverHttp(service.url, service.api_key, kind)
         try:
             yield memory
         finally:
             memory.close()
+
+
+def add_service(parser: argparse.ArgumentParser) -> None:
+    """The arguments that choose a service."""
+    parser.add_argument("--url", help="a running service, instead of one of its own")
+    parser.add_argument("--api-key", default=os.environ.get("MEMORY_BANKS_API_KEY", ""), help="its key (write scope)")
+    parser.add_argument("--in-process", action="store_true", help="the domain alone, no HTTP")
 
 
 def main() -> int:
@@ -208,9 +221,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = os.environ.get("MEMORY_BANKS_LOCOMO")
     parser.add_argument("--data", type=Path, default=known, required=known is None, help="the conversations' file")
-    parser.add_argument("--url", help="a running service, instead of one of its own")
-    parser.add_argument("--api-key", default=os.environ.get("MEMORY_BANKS_API_KEY", ""), help="its key (write scope)")
-    parser.add_argument("--in-process", action="store_true", help="the domain alone, no HTTP")
+    add_service(parser)
     arguments = parser.parse_args()
     with chosen(arguments) as memory:
         return 0 if measure(memory, Path(arguments.data)) else 1
