@@ -266,14 +266,12 @@ class Life:
         elif well:
             self.expected.notes[new].version = answer.version
             self.expected.certain([*doubted, new], gone=False)
-            for other in self.expected.of(old.entry):
-                # A note in doubt may have any version up to this one, and is gone then, or a later one.
-                note = self.expected.notes[other]
-                note.gone |= note.version < answer.version and (note.doubts == 0 or other in doubted)
-            later = [n for n in self.expected.of(old.entry) if self.expected.notes[n].version > answer.version]
-            if any(self.expected.notes[n].doubts == 0 for n in later):
-                self.expected.notes[new].gone = True
-            elif len(self.expected.of(old.entry)) > len(doubted) + 1:
+            mine = {other: self.expected.notes[other] for other in self.expected.of(old.entry)}
+            newest = max(note.version for note in mine.values() if not note.doubts)
+            for note in mine.values():
+                note.gone |= not note.doubts and note.version < newest
+            if any(note.doubts for note in mine.values()):
+                # Another correction, under way or failed, may have followed this one.
                 self.expected.doubt([new])
 
     def delete(self, number: int) -> None:
