@@ -41,7 +41,8 @@ class MemoryBanksStack(Stack):
         # `compact` rebuilds indexes; `sweep` cleans up, and windows next to what has gone are embedded again.
         for function in (api, ingest, compact, sweep):
             self.models.grant_embedding(function)
-        self.models.grant_chat(compact)
+        for function in (api, compact):
+            self.models.grant_chat(function)
         Observability(
             self,
             "Observability",
