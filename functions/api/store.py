@@ -96,9 +96,12 @@ def store_batch(body: Annotated[Batch, Body()]) -> Answer:
     for one in writes:
         if one.value is not None:
             writable(one.namespace)
-    results = Store(call.ports, call.account).batch(operations, deadline=call.deadline)
     kinds = [one.op for one in body.operations]
-    return _fitting({"results": [_result(kind, one) for kind, one in zip(kinds, results, strict=True)]})
+
+    def answered(results: list[Result]) -> Answer:
+        return _fitting({"results": [_result(kind, one) for kind, one in zip(kinds, results, strict=True)]})
+
+    return answered(Store(call.ports, call.account).batch(operations, deadline=call.deadline, before_writing=answered))
 
 
 def _result(kind: str, result: Result) -> Any:

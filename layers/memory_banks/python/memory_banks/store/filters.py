@@ -2,6 +2,8 @@
 
     {"color": "red", "score": {"$gte": 4, "$lt": 5}, "$or": [{"a": 1}, {"b": {"$exists": False}}]}
 
+A name with periods that is none of the value's own goes down into objects: `user.city`.
+
 Numbers compare with numbers and texts with texts; any other pair has no order and matches nothing. `true` is no number.
 """
 
@@ -51,7 +53,7 @@ def matches(filter: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
         elif name == "$or":
             passed = any(matches(one, value) for one in condition)
         else:
-            passed = _passes(condition, value.get(name), name in value)
+            passed = _passes(condition, *_found(value, name))
         if not passed:
             return False
     return True
@@ -103,6 +105,18 @@ def _passes(condition: Any, value: Any, there: bool) -> bool:
     return equal(value, condition)
 
 
+def _found(value: Mapping[str, Any], name: str) -> tuple[Any, bool]:
+    """What is under a name, and whether anything is."""
+    if name in value or "." not in name:
+        return value.get(name), name in value
+    found: Any = value
+    for part in name.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            return None, False
+        found = found[part]
+    return found, True
+
+
 def _operated(operator: str, operand: Any, value: Any, there: bool) -> bool:
     match operator:
         case "$eq":
@@ -144,7 +158,7 @@ def _implied(filter: Mapping[str, Any]) -> Iterator[MetadataTest]:
         if name == "$and":
             for one in condition:
                 yield from _implied(one)
-        elif name == "$or" or not _indexed_name(name):
+        elif name == "$or" or not _indexed_name(name) or "." in name:
             continue
         elif isinstance(condition, Mapping):
             for operator, operand in condition.items():

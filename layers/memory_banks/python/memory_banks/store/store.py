@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -96,10 +96,12 @@ class Store:
         conditions += [Condition("suffix", tuple(suffix))] if suffix else []
         return self._list(self._checked(Listing(tuple(conditions), max_depth, limit, offset), ("body",)))
 
-    def batch(self, operations: Sequence[Operation], *, deadline: int) -> list[Result]:
+    def batch(
+        self, operations: Sequence[Operation], *, deadline: int, before_writing: Callable[[list[Result]], object] | None = None
+    ) -> list[Result]:
         """Several operations, answered in their order. Reads see the state before; writes come last; the last write wins.
 
-        Nothing is written when one of them is wrong.
+        Nothing is written when one of them is wrong, or when `before_writing`, shown what was read, raises.
         """
         single = len(operations) == 1
         for position, one in enumerate(operations):
@@ -115,6 +117,8 @@ class Store:
                 results[position] = self._list(one)
         writes = [one for one in operations if isinstance(one, Write)]
         if writes:
+            if before_writing:
+                before_writing(results)
             self._write(writes, deadline)
         return results
 

@@ -198,12 +198,12 @@ def _next_version(ports: Ports, above: str, now: int) -> str:
     last = _last_versions.get(ports.table, ids.LOWEST)
     if ids.milliseconds_of(last) > now + 1_000:  # the clock was set back
         last = ids.LOWEST
-    floor = max(last, above)
-    if floor >= ids.at(now):
+    # A document's own versions are a millisecond apart at least, so that an update shows; others' need only sort.
+    if last >= ids.at(now) and last > above and ids.milliseconds_of(last) > ids.milliseconds_of(above):
         # By a random step: another process may be counting up from the same version.
-        version = ids.encode(ids.decode(floor) + 1 + ports.chance.getrandbits(64))
+        version = ids.encode(ids.decode(last) + 1 + ports.chance.getrandbits(64))
     else:
-        [version] = ids.ulids(now, floor, 1, ports.chance)
+        [version] = ids.ulids(now, max(last, above), 1, ports.chance)
     _last_versions[ports.table] = version
     return version
 
