@@ -140,3 +140,13 @@ def test_a_ttl_may_be_a_fraction(shelf: Shelf) -> None:
     written = shelf.put(("a",), "k", ttl=0.01)
     assert written.expires_at - shelf.world.clock.now() == 600
     assert written.ttl == pytest.approx(0.01)
+
+
+def test_reading_again_within_a_second_writes_nothing(shelf: Shelf) -> None:
+    shelf.put(("a",), "minute", ttl=1)
+    shelf.put(("a",), "short", ttl=0.1)
+    for key, writes in (("minute", 0), ("short", 1)):
+        shelf.world.clock.advance(0.5)
+        shelf.world.table.writes = 0
+        shelf.get(("a",), key)
+        assert shelf.world.table.writes == writes

@@ -11,7 +11,7 @@ from .document import Document
 from .namespaces import Namespace
 
 WORTH_A_WRITE = 1_000
-"""An access that would put off the expiry by less (ms) writes nothing."""
+"""An access that would put off the expiry by less (ms) writes nothing, if the item lives for a minute or longer."""
 
 
 def get(
@@ -39,7 +39,8 @@ def accessed(ports: Ports, account: str, documents: Sequence[Document]) -> None:
         if one.ttl is None or one.expires_at is None:
             continue
         expires_at = now + round(one.ttl * document.MINUTE)
-        if expires_at - one.expires_at < WORTH_A_WRITE:
+        least = WORTH_A_WRITE if one.ttl >= 1 else 1
+        if expires_at - one.expires_at < least:
             continue
         key = document.key_of(account, one.place)
         still = (Is("version", "=", one.version), Is("expires_at", ">", now), Is("expires_at", "<", expires_at))
