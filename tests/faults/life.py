@@ -134,6 +134,8 @@ class Note:
     doubts: int = 0
     """Requests under way, or failed, that may have made it, or may have removed it."""
     gone: bool = False
+    pending: bool = False
+    """Whether it is a correction under way, or one whose answer was lost."""
 
 
 @dataclass
@@ -256,7 +258,7 @@ class Life:
             return
         new = next(self.numbers)
         doubted = self.expected.doubt(self.expected.of(old.entry))
-        self.expected.notes[new] = Note(old.key, old.created_at, old.entry, old.version + 1, doubts=1)
+        self.expected.notes[new] = Note(old.key, old.created_at, old.entry, old.version + 1, doubts=1, pending=True)
         well, answer = self.process(
             lambda: corrections.correct(self, self.current(), old.entry, content=f"note{new}{text}", deadline=self.deadline())
         )
@@ -265,13 +267,14 @@ class Life:
             self.expected.certain([new], gone=True)
         elif well:
             self.expected.notes[new].version = answer.version
+            self.expected.notes[new].pending = False
             self.expected.certain([*doubted, new], gone=False)
-            mine = {other: self.expected.notes[other] for other in self.expected.of(old.entry)}
-            newest = max(note.version for note in mine.values() if not note.doubts)
-            for note in mine.values():
-                note.gone |= not note.doubts and note.version < newest
-            if any(note.doubts for note in mine.values()):
-                # Another correction, under way or failed, may have followed this one.
+            mine = [self.expected.notes[other] for other in self.expected.of(old.entry)]
+            newest = max(note.version for note in mine if not note.pending)
+            for note in mine:
+                note.gone |= not note.pending and note.version < newest
+            if any(note.pending and not note.gone for note in mine):
+                # Another correction, under way or unanswered, may have followed this one.
                 self.expected.doubt([new])
 
     def delete(self, number: int) -> None:
