@@ -20,6 +20,7 @@ class Settings(BaseModel):
     bucket: str = Field("memory-banks", description="S3 bucket")
     ingestion_queue_url: str = Field("", description="SQS queue that `ingest` reads")
     compaction_queue_url: str = Field("", description="SQS queue that `compact` reads")
+    export_queue_url: str = Field("", description="SQS queue that `export` reads")
     aws_endpoint_url: str | None = Field(None, description="An AWS emulator instead of AWS")
 
     index: Literal["opensearch", "embedded"] = Field("opensearch", description="Where vectors live")
@@ -31,7 +32,7 @@ class Settings(BaseModel):
     opensearch_shards: int = Field(1, ge=1, description="Primary shards of an index")
     opensearch_replicas: int = Field(1, ge=0, description="Replicas of an index")
     opensearch_ef_construction: int = Field(128, ge=2, description="HNSW build breadth")
-    opensearch_ef_search: int = Field(128, ge=1, description="HNSW search breadth")
+    opensearch_ef_search: int = Field(256, ge=1, description="HNSW search breadth")
     opensearch_m: int = Field(16, ge=2, description="HNSW links a node")
     opensearch_refresh_seconds: float = Field(1.0, description="Refresh interval; -1 disables")
     embedded_index_path: str | None = Field(None, description="SQLite file of the embedded index")
