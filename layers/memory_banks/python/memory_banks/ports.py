@@ -241,6 +241,30 @@ class Blobs(Protocol):
         """Remove; absent ones are no error."""
         ...
 
+    def upload(self, name: str, content_type: str) -> Upload:
+        """Begin to store a byte string that never is in memory as a whole."""
+        ...
+
+    def link(self, name: str, seconds: int, file_name: str) -> str:
+        """An address where anyone can fetch it for so long, as a file of that name."""
+        ...
+
+
+class Upload(Protocol):
+    """A byte string on its way. It is there once it is finished, and not before; one that is left alone leaves nothing."""
+
+    def write(self, piece: bytes) -> None:
+        """The next bytes, any number. Raises `BlobsUnavailable`."""
+        ...
+
+    def finish(self) -> None:
+        """Store it. Raises `BlobsUnavailable`."""
+        ...
+
+    def abort(self) -> None:
+        """Leave nothing of it; raises nothing. After `finish` it does nothing."""
+        ...
+
 
 class BlobsUnavailable(Exception):
     """The bucket can't be reached or refused."""
@@ -597,6 +621,8 @@ class Ports(Protocol):
     def ingestion(self) -> Queue: ...
     @property
     def compaction(self) -> Queue: ...
+    @property
+    def exports(self) -> Queue: ...
     @property
     def blobs(self) -> Blobs: ...
     @property

@@ -80,7 +80,7 @@ ON documents (scope, created_at, tokens, summary, partition, sort, speaker, tags
 
 _COLUMNS = "row, partition, sort, summary, speaker, tags, metadata, occurred_at, created_at, length, vector"
 _KNOWN = "row, scope, terms, entry, members"
-_SHOWN = 'row, id, entry, members, previous, "start", "end", occurred_at'
+_SHOWN = 'row, id, entry, version, members, previous, "start", "end", occurred_at'
 
 
 class _Cached(NamedTuple):
@@ -424,8 +424,10 @@ def _hits(connection: sqlite3.Connection, form: Form, best: Sequence[tuple[int, 
             shown[values[0]] = values
     hits = []
     for row, score in best:
-        _, id, entry, members, previous, start, end, occurred_at = shown[row]
-        hits.append(Hit(id, entry, form, _members(members), previous, start, end, occurred_at, score))
+        _, id, entry, version, members, previous, start, end, occurred_at = shown[row]
+        # A chunk has one member, itself: not worth reading JSON for.
+        members_of = (Member(entry, version),) if form == "chunk" else _members(members)
+        hits.append(Hit(id, entry, form, members_of, previous, start, end, occurred_at, score))
     return hits
 
 
