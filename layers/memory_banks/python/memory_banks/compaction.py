@@ -1,6 +1,6 @@
 """Compaction: the oldest entries of a partition give way to one summary, which exists before anything is deleted.
 
-The protocol is the design's (six steps; its model is `tests/faults/partition_model.py`):
+The protocol is the design's (six steps; `tests/faults/test_partition_protocol.py` shows why each is needed):
 
 1. take the lease on the head; whoever does not get it does nothing;
 2. choose P, the last ULID to replace;
@@ -10,7 +10,8 @@ The protocol is the design's (six steps; its model is `tests/faults/partition_mo
 6. commit on the head, if watermark, lease, `edits` and the bank's settings are those read: watermark = P, the counters'
    correction, the summary, and the clean-up record.
 
-Dying before step 6 leaves every entry as it was, and the head marked as due; dying after it leaves a clean-up record.
+Dying before step 6 leaves every entry as it was, and the head marked as due; dying after it leaves a clean-up record, and the
+mark, which goes only when nothing more is to be compacted (`_settle`).
 """
 
 from __future__ import annotations
