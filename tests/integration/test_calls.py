@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from memory_banks import loading
+from memory_banks import loading, search
 from memory_banks.adapters.dynamodb import DynamoTable
 from memory_banks.clock import SystemClock
 
@@ -71,3 +71,19 @@ def test_a_load_reads_the_head_and_as_many_megabytes_as_there_are(world: World, 
     assert calls["BatchGetItem"] == 1
     megabytes = -(-sum(len(entry.content) + 400 for entry in page.entries) // 1_000_000)
     assert calls["Query"] <= megabytes + 2 and set(calls) == {"BatchGetItem", "Query"}
+
+
+def test_a_search_is_one_batch_read_for_each_hundred_items(world: World, calls: Counter[str]) -> None:
+    bank = world.bank()
+    for start in range(0, 300, 100):
+        world.write(bank, *[f"turn {start + number} about apples and word{number % 7}" for number in range(100)])
+    world.drain()
+    bank = world.again(bank)
+    for top_k in (10, 100):
+        asked: list[int] = []
+        read = world.table.read
+        world.table.read = lambda keys, read=read, asked=asked: (asked.append(len(keys)), read(keys))[1]
+        calls.clear()
+        assert len(search.search(world, bank, search.SearchRequest("apples word3", keys=("k",), top_k=top_k))) == top_k
+        assert calls == {"BatchGetItem": -(-sum(asked) // 100)}
+        world.table.read = read

@@ -9,8 +9,8 @@ is asked once more, for more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from . import bank as banks
@@ -81,19 +81,15 @@ def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
     """The entries that match best, best first; ties, newest first.
 
     Costs one embedding (none in keyword mode), one index round trip (two when too many hits are dead), and a batch read
-    for each hundred items; one more small one for the watermarks when keys are given. Raises `Invalid`, and the ports'
-    own `IndexUnavailable`, `TableUnavailable` and `ModelError`.
+    for each hundred items. Raises `Invalid`, and the ports' own `IndexUnavailable`, `TableUnavailable` and `ModelError`.
     """
     if request.mode == "keyword" and request.min_score is not None:
         raise Invalid(("body", "min_score"), "is a similarity of vectors; the keyword mode has none")
     truth = _Truth(ports, bank)
-    watermarks = truth.watermarks(request.keys)
-    if watermarks is not None and not watermarks:
-        return []
     filter = Filter(
         bank=bank.id,
         generation=bank.generation,
-        above=watermarks,
+        above=_above(bank, request.keys),
         kinds=tuple(request.kinds),
         speakers=tuple(request.speakers),
         tags_any=tuple(request.tags_any),
@@ -107,21 +103,26 @@ def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
     if request.mode != "keyword":
         vector = ports.embedders(bank.embedding_model, bank.dimensions).embed_query(request.query)
     forms: tuple[Form, ...] = ("chunk", "window") if bank.conversation else ("chunk",)
-    size = request.depth
-    while True:
-        rankings = ports.index.search(
-            bank.reads.index,
-            filter,
-            vector=vector,
-            text=None if request.mode == "semantic" else texts.keywords(request.query),
-            forms=forms,
-            size=size,
-        )
-        best = _alive(truth, rankings, size, request)
-        if len(best) >= request.top_k or size != request.depth or not _more(rankings, size, request.min_score):
-            break
-        size = min(size * REFILL, DEEPEST)
+    text = None if request.mode == "semantic" else texts.keywords(request.query)
+
+    def look(filter: Filter, size: int) -> list[Ranking]:
+        return ports.index.search(bank.reads.index, filter, vector=vector, text=text, forms=forms, size=size)
+
+    rankings = look(filter, request.depth)
+    best = _alive(truth, rankings, request.depth, request)
+    short = len(best) < request.top_k and _more(rankings, request.depth, request.min_score)
+    if short or (filter.above and truth.compacted(rankings)):
+        # By now the watermarks are known; just after a compaction they keep what it replaced out of the way.
+        depth = min(request.depth * REFILL, DEEPEST)
+        rankings = look(replace(filter, above=truth.watermarks(filter.above)), depth)
+        best = _alive(truth, rankings, depth, request)
     return [_found(truth, candidate, request) for candidate in best]
+
+
+def _above(bank: Bank, keys: Sequence[str] | None) -> dict[str, str] | None:
+    """The partitions of some keys; None for all. Their watermarks are not known yet and rarely matter: what lies below is
+    removed from the index minutes after a compaction."""
+    return None if keys is None else {ids.partition_of(bank.id, key): ids.LOWEST for key in keys}
 
 
 def _more(rankings: Sequence[Ranking], size: int, min_score: float | None) -> bool:
@@ -162,13 +163,19 @@ class _Truth:
         self._heads: dict[str, Head | None] = {}
         self._entries: dict[str, Entry | None] = {}
 
-    def watermarks(self, keys: Sequence[str] | None) -> dict[str, str] | None:
-        """The partitions of some keys that exist, each with its watermark; None for all partitions."""
-        if keys is None:
+    def watermarks(self, partitions: Mapping[str, str] | None) -> dict[str, str] | None:
+        """Partitions with their watermarks, as far as their heads were read."""
+        if partitions is None:
             return None
-        wanted = list(dict.fromkeys(ids.partition_of(self._bank.id, key) for key in keys))
-        items = self._ports.table.read([partitions.head_key(self._bank, partition) for partition in wanted])
-        return {head.partition: head.watermark for head in map(partitions.head_from, filter(None, items))}
+        return {name: head.watermark if (head := self._heads.get(name)) else lowest for name, lowest in partitions.items()}
+
+    def compacted(self, rankings: Sequence[Ranking]) -> bool:
+        """Whether the index still has, among these, what a compaction has replaced."""
+        return any(self._replaced(hit.entry) for ranking in rankings for hit in ranking.hits)
+
+    def _replaced(self, name: str) -> bool:
+        head = self._heads.get(name[ids.ULID_LENGTH : 2 * ids.ULID_LENGTH])
+        return head is not None and name[: ids.ULID_LENGTH] + name[2 * ids.ULID_LENGTH :] <= head.watermark
 
     def unread(self, wanted: Iterable[str]) -> list[str]:
         """Which of these entries were not read yet."""
@@ -183,7 +190,8 @@ class _Truth:
         keys += [partitions.head_key(self._bank, partition) for partition in unknown]
         keys += [partitions.entry_key(self._bank, place.partition, place.sort) for place in places.values()]
         bank, *items = self._ports.table.read(keys)
-        self._fresh = banks.from_item(bank) if bank is not None and bank["generation"] == self._bank.generation else None
+        there = bank is not None and not bank.get("deleted") and bank["generation"] == self._bank.generation
+        self._fresh = banks.from_item(bank) if bank is not None and there else None
         heads, found = items[: len(unknown)], items[len(unknown) :]
         for partition, head in zip(unknown, heads, strict=True):
             self._heads[partition] = partitions.head_from(head) if head is not None else None
@@ -200,7 +208,7 @@ class _Truth:
 
     def _may_be(self, name: str, version: int) -> bool:
         if name not in self._entries:
-            return True
+            return not self._replaced(name)
         entry = self._entries[name]
         return entry is not None and entry.version == version
 
