@@ -7,6 +7,7 @@ from constructs import Construct
 
 from .api import Api
 from .configuration import Configuration
+from .exports import Exports
 from .ingestion import Ingestion
 from .layers import Layers
 from .maintenance import Maintenance
@@ -37,6 +38,12 @@ class MemoryBanksStack(Stack):
             self.domain.grant(function)
             self.ingestion.queue.grant_send(function)
             self.maintenance.queue.grant_send(function)
+        self.exports = Exports(self, "Exports", configuration, layers)
+        export = self.exports.function
+        self.storage.grant(export)
+        for function in (api, sweep):
+            self.exports.queue.grant_send(function)
+        self.storage.grant_uploads(export)
         self.storage.grant_indexes(sweep)
         # `compact` rebuilds indexes; `sweep` cleans up, and windows next to what has gone are embedded again.
         for function in (api, ingest, compact, sweep):
@@ -47,6 +54,6 @@ class MemoryBanksStack(Stack):
             self,
             "Observability",
             configuration,
-            queues={"Ingestion": self.ingestion.queue, "Compaction": self.maintenance.queue},
-            functions=(api, ingest, compact, sweep),
+            queues={"Ingestion": self.ingestion.queue, "Compaction": self.maintenance.queue, "Export": self.exports.queue},
+            functions=(api, ingest, compact, sweep, export),
         )

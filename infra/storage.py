@@ -65,7 +65,11 @@ class Storage(Construct):
             enforce_ssl=True,
             # No versions: a deleted memory must not live on in one.
             versioned=False,
-            lifecycle_rules=[s3.LifecycleRule(id="parts", abort_incomplete_multipart_upload_after=Duration.days(1))],
+            lifecycle_rules=[
+                s3.LifecycleRule(id="parts", abort_incomplete_multipart_upload_after=Duration.days(1)),
+                # The sweep removes an export after seven days; this catches what a function that died has left.
+                s3.LifecycleRule(id="exports", prefix="exports/", expiration=Duration.days(8)),
+            ],
             removal_policy=removal,
         )
         accept(self.bucket, "S1", "Only the functions reach the bucket, and the API's access log says who asked them")
@@ -83,6 +87,10 @@ class Storage(Construct):
         accept_wildcard(
             function.execution_role, self.bucket, "/*", "Objects are named by ids that the service makes; the bucket is its own"
         )
+
+    def grant_uploads(self, function: MemoryFunction) -> None:
+        """Let a function give up an upload that it has begun."""
+        self._allow(function, ("s3:AbortMultipartUpload",), [self.bucket.arn_for_objects("*")])
 
     def grant_indexes(self, function: MemoryFunction) -> None:
         """Let a function ask what is due and what is oldest."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from local.aws import ACCOUNT, REGION
 
-TIMEOUTS = {"api": 30, "ingest": 120, "compact": 300, "sweep": 300}
+TIMEOUTS = {"api": 30, "ingest": 120, "compact": 300, "export": 900, "sweep": 300}
 """Seconds a function may run in the cloud; here only told to it."""
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-VISIBILITY = {"ingestion": 120, "compaction": 300}
+VISIBILITY = {"ingestion": 120, "compaction": 300, "export": 900}
 """Seconds until a message that was not done with comes back: as long as its function may run."""
 
 RECEIVES = 5
@@ -23,10 +23,11 @@ class Resources:
     bucket: str
     ingestion_queue_url: str
     compaction_queue_url: str
+    export_queue_url: str
 
 
 def create(client: Callable[[str], Any], name: str = "memory-banks") -> Resources:
-    """Make the table, the bucket and both queues with their dead letters, all named after `name`.
+    """Make the table, the bucket and the queues with their dead letters, all named after `name`.
 
     `client` gives the boto3 client of a service. Only the bucket may be there already: an emulator can keep it on disk.
     """
@@ -35,7 +36,7 @@ def create(client: Callable[[str], Any], name: str = "memory-banks") -> Resource
     with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
         s3.create_bucket(Bucket=name)
     queues = {kind: _queue(client("sqs"), f"{name}-{kind}", seconds) for kind, seconds in VISIBILITY.items()}
-    return Resources(name, name, queues["ingestion"], queues["compaction"])
+    return Resources(name, name, queues["ingestion"], queues["compaction"], queues["export"])
 
 
 def table_definition(name: str) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def settings(environment: Mapping[str, str], endpoint: str, resources: Resources
         "BUCKET": resources.bucket,
         "INGESTION_QUEUE_URL": resources.ingestion_queue_url,
         "COMPACTION_QUEUE_URL": resources.compaction_queue_url,
+        "EXPORT_QUEUE_URL": resources.export_queue_url,
         "AWS_ENDPOINT_URL": endpoint,
     }
     given = {name: value for name, value in environment.items() if name.startswith(PREFIX) and value}
@@ -79,7 +80,7 @@ class LocalWiring(Wiring):
 
     def built(self) -> LocalWiring:
         """Build all of them now, before threads ask for one at the same time."""
-        for name in ("table", "ingestion", "compaction", "blobs", "index", "embedders", "chat", "metrics"):
+        for name in ("table", "ingestion", "compaction", "exports", "blobs", "index", "embedders", "chat", "metrics"):
             getattr(self, name)
         return self
 

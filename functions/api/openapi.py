@@ -41,6 +41,7 @@ _SOMETIMES = {
     "put_item": (412,),
     "delete_item": (412,),
     "get_item": (413,),
+    "download_export": (409, 410, 413),
 }
 
 

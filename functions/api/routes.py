@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from . import agents, assistant, banks, compaction, entries, jobs, meta, rebuild, search, stats, store, templates, trials, version
+from . import (
+    agents,
+    assistant,
+    banks,
+    compaction,
+    entries,
+    exports,
+    jobs,
+    meta,
+    rebuild,
+    search,
+    stats,
+    store,
+    templates,
+    trials,
+    version,
+)
 from .resolver import Resolver
 
 app = Resolver()
-for room in (banks, stats, templates, agents, trials, assistant, entries, compaction, search, store, rebuild, jobs, version, meta):
+ROOMS = (
+    *(banks, stats, templates, agents, trials, assistant, entries, compaction, search, store),
+    *(exports, rebuild, jobs, version, meta),
+)
+for room in ROOMS:
     app.include_router(room.router)

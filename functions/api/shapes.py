@@ -375,6 +375,61 @@ class Recorded(BaseModel):
     ok: bool
 
 
+class Export(BaseModel):
+    """A bank's entries as a file."""
+
+    id: str
+    source_connection_id: str
+    account_id: str
+    format: Literal["jsonl", "csv", "parquet", "zip", "json"]
+    destination: Literal["download"]
+    status: Literal["queued", "running", "completed", "failed", "cancelled"]
+    created_at: datetime
+    updated_at: datetime
+    progress_current: int | None = Field(description="Entries looked at")
+    progress_total: int | None
+    item_count: int | None = Field(description="Entries in the file")
+    file_size_bytes: int | None
+    estimated_size_bytes: int | None = Field(description="Of all entries, whatever the filters")
+    error: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    expires_at: datetime | None
+    storage_key: str | None = Field(description="In the bucket")
+    requested_by_user_id: str | None = Field(description="Id of the API key")
+    requested_by_user_name: str | None
+    neutralise_formulas: bool
+    date_from: datetime | None
+    date_to: datetime | None
+    query_filter: str | None
+    metadata_filter: dict[str, Any] | None
+
+
+class ExportPage(BaseModel):
+    """A page of exports."""
+
+    data: list[Export]
+    pagination: Pagination
+
+
+class ExportEstimate(BaseModel):
+    """How large an export would be."""
+
+    source_connection_id: str
+    estimated_size_bytes: int
+
+
+class ExportFile(BaseModel):
+    """A file in JSON."""
+
+    export_type: Literal["memory_bank"]
+    software_version: str
+    account_id: str
+    exported_at: datetime
+    memory_bank: dict[str, Any] = Field(description="Its `configuration`")
+    entries: list[dict[str, Any]]
+
+
 class StoreItem(BaseModel):
     """A document of the store."""
 
@@ -507,6 +562,9 @@ SHAPES: tuple[type[BaseModel], ...] = (
     LastConversation,
     Recorded,
     Stats,
+    ExportPage,
+    ExportEstimate,
+    ExportFile,
     StoreItem,
     NoItem,
     FoundItems,

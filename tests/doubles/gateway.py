@@ -84,6 +84,8 @@ def reply(result: Mapping[str, Any]) -> Reply:
     assert not 300 <= result["statusCode"] < 400, "never a redirect"
     assert "seclai-version" in headers
     text = result["body"]
+    if result["isBase64Encoded"]:
+        text = base64.b64decode(text).decode("utf-8", "replace")
     if result["statusCode"] == 204:
         assert not text
     else:

@@ -36,7 +36,7 @@ def test_holds_the_table_with_its_indexes_the_queues_and_the_bucket(emulator: Em
         "age": "KEYS_ONLY",
     }
     sqs = emulator.client("sqs")
-    for url, visibility in ((made.ingestion_queue_url, "120"), (made.compaction_queue_url, "300")):
+    for url, visibility in ((made.ingestion_queue_url, "120"), (made.compaction_queue_url, "300"), (made.export_queue_url, "900")):
         attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
         assert attributes["VisibilityTimeout"] == visibility
         assert "-dead" in attributes["RedrivePolicy"]

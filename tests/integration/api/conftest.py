@@ -48,6 +48,7 @@ class World:
     table: Any = field(default_factory=MemoryTable)
     ingestion: Any = field(default_factory=Messages)
     compaction: Any = field(default_factory=Messages)
+    exports: Any = field(default_factory=Messages)
     index: Any = field(default_factory=lambda: EmbeddedIndex(":memory:"))
     embedders: Any = field(default_factory=HashedEmbedders)
     metrics: Any = field(default_factory=Counts)

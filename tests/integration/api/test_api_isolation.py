@@ -17,6 +17,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/memory_banks/<bank_id>/search"): {"query": "secret"},
     ("POST", "/memory_banks/<bank_id>/context"): {"query": "secret", "key": "k", "max_tokens": 100},
     ("POST", "/memory_banks/<bank_id>/test-compaction"): {"compaction_prompt": "Keep all."},
+    ("POST", "/sources/<source_connection_id>/exports"): {"format": "jsonl"},
+    ("POST", "/sources/<source_connection_id>/exports/estimate"): {"format": "jsonl"},
     ("PATCH", "/memory_banks/ai-assistant/<conversation_id>"): {"accepted": True},
     ("PATCH", "/ai-assistant/memory-bank/<conversation_id>"): {"accepted": True},
 }
@@ -36,12 +38,17 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     job = jobs.create(world, banks.get(world, "acme", bank), "compaction")["sk"]
     api("PUT", f"/memory_banks/{bank}/agents/planner")
     talk = api("POST", "/memory_banks/ai-assistant", body={"user_input": "a secret project"}).json["conversation_id"]
-    ids = {"<entry_id>": entry, "<job_id>": job, "<agent_id>": "planner", "<conversation_id>": talk}
-    theirs, never = (path.replace("<bank_id>", name) for name in (bank, "00000000-0000-4000-8000-000000000000"))
+    source = api("GET", f"/memory_banks/{bank}").json["source_connection_id"]
+    export = api("POST", f"/sources/{source}/exports", body={"format": "jsonl"}).json["id"]
+    ids = {"<source_connection_id>": source, "<export_id>": export}
+    ids |= {"<entry_id>": entry, "<job_id>": job, "<agent_id>": "planner", "<conversation_id>": talk}
+    absent = "00000000-0000-4000-8000-000000000000"
+    theirs, never = path.replace("<bank_id>", bank), path.replace("<bank_id>", absent)
+    never = never.replace("<source_connection_id>", absent)
     for name, value in ids.items():
         theirs, never = theirs.replace(name, value), never.replace(name, value)
     before = world.table.everything()
-    sent = (len(world.ingestion.sent), len(world.compaction.sent))
+    sent = (len(world.ingestion.sent), len(world.compaction.sent), len(world.exports.sent))
     request = {"body": BODIES.get((method, path)), "query": {"key": "k"}}
     answer = stranger(method, theirs, **request)
     assert answer.status == 404, answer
@@ -50,7 +57,13 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     assert [item for item in world.table.everything() if not item["pk"].startswith(("ACCOUNT#", "KEY#"))] == [
         item for item in before if not item["pk"].startswith(("ACCOUNT#", "KEY#"))
     ]
-    assert (len(world.ingestion.sent), len(world.compaction.sent)) == sent
+    assert (len(world.ingestion.sent), len(world.compaction.sent), len(world.exports.sent)) == sent
+
+
+def test_a_bank_s_id_of_another_account_exports_nothing(api: Client, stranger: Client, world: World) -> None:
+    body = {"resource_type": "memory_bank", "resource_id": api.bank()}
+    assert stranger("POST", "/authenticated/resource-exports", body=body).status == 404
+    assert world.exports.sent == []
 
 
 def test_ids_of_one_bank_are_not_found_through_another(api: Client) -> None:
@@ -63,6 +76,14 @@ def test_ids_of_one_bank_are_not_found_through_another(api: Client) -> None:
         assert api("PATCH", path, body={"content": "x"}).status == 404
         assert api("DELETE", path).status == 404
         assert api("GET", f"/memory_banks/{one}/entries/{entry_id}").status == 200
+
+
+def test_exports_of_one_bank_are_not_found_through_another(api: Client) -> None:
+    one, two = (api("GET", f"/memory_banks/{api.bank()}").json["source_connection_id"] for _ in range(2))
+    export = api("POST", f"/sources/{one}/exports", body={"format": "jsonl"}).json["id"]
+    for method, path in (("GET", ""), ("GET", "/download"), ("POST", "/cancel"), ("DELETE", "")):
+        assert api(method, f"/sources/{two}/exports/{export}{path}").status == 404
+    assert api("GET", f"/sources/{one}/exports/{export}").json["status"] == "queued"
 
 
 def test_lists_and_names_show_only_ones_own(api: Client, stranger: Client) -> None:

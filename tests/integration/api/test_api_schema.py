@@ -18,7 +18,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
-from memory_banks import banks, bootstrap, jobs
+from memory_banks import banks, bootstrap, exporting, jobs
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
@@ -54,12 +54,17 @@ def test_whatever_is_sent_is_answered_as_described(case: Any, client: Client) ->
 
 
 def real_ids(client: Client) -> dict[str, str]:
-    """A bank, an entry, a job, an agent and a conversation with the assistant that are there."""
+    """A bank with its source, an entry, a job, an export, an agent and a conversation with the assistant that are there."""
     bank = client.bank(max_turns=5)
     entry = client.write(bank, agent_id="planner")["id"]
     job = jobs.create(client.world, banks.get(client.world, "acme", bank), "compaction")["sk"]
     proposal = client("POST", "/memory_banks/ai-assistant", body={"user_input": "Keep support history"}).json
+    source = client("GET", f"/memory_banks/{bank}").json["source_connection_id"]
+    export = client("POST", f"/sources/{source}/exports", body={"format": "json"}).json["id"]
+    exporting.handle(client.world, client.world.exports.sent.pop(), deadline=client.world.clock.now() + 900_000)
     return {
+        "source_connection_id": source,
+        "export_id": export,
         "bank_id": bank,
         "entry_id": entry,
         "job_id": job,

@@ -42,6 +42,12 @@ class Wiring:
         return SqsQueue(self._client("sqs"), self.settings.compaction_queue_url)
 
     @cached_property
+    def exports(self) -> Queue:
+        from .adapters.sqs import SqsQueue
+
+        return SqsQueue(self._client("sqs"), self.settings.export_queue_url)
+
+    @cached_property
     def blobs(self) -> Blobs:
         from .adapters.s3 import S3Blobs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import agents, jobs, partitions
+from . import agents, exports, jobs, partitions
 from .bank import Bank, Target, key_of
 from .ports import Delete, Key, Ports
 
@@ -17,6 +17,7 @@ def clean(ports: Ports, bank: Bank, targets: Sequence[Target]) -> bool:
     """Remove what is left of the generation, heads last, so that a death loses none of what is still to be found."""
     for target in targets:
         ports.index.delete_partition(target.index, bank.id, bank.generation, None)
+    exports.clear(ports, bank)
     budget = MOST
     for group in range(partitions.HEAD_GROUPS):
         while True:

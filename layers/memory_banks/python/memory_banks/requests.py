@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -29,6 +29,9 @@ from .entries import NewEntry
 from .errors import Invalid, TooLarge
 from .limits import CLEAN, Content, EntryId, EntryKey, FilterTags, Metadata, QueryText, Speaker, Tags, Text, Time
 from .ports import MetadataTest
+
+if TYPE_CHECKING:
+    from .exports import Format, Wanted
 
 
 class Compatible(BaseModel):
@@ -154,6 +157,67 @@ class StatsRange(BaseModel):
         if self.start_date is not None and self.end_date is not None and self.start_date >= self.end_date:
             raise Invalid(("query", "start_date"), "must be before end_date")
         return self
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Exports
+
+ExportStart = Annotated[int, BeforeValidator(lambda value: _moment(value, end=False)), _DAY_SCHEMA]
+ExportEnd = Annotated[int, BeforeValidator(lambda value: _moment(value, end=True) - (len(str(value)) == 10)), _DAY_SCHEMA]
+"""Of a day its last millisecond: both ends count."""
+
+
+class _ExportFilters(Compatible):
+    """Which entries to export."""
+
+    date_from: ExportStart | None = Field(None, description="occurred_at at or after: a day (UTC) or a time")
+    date_to: ExportEnd | None = Field(None, description="occurred_at at or before: a day (UTC), or a time")
+    query_filter: Annotated[str, Field(max_length=1_000), CLEAN] | None = Field(
+        None, description="Entries whose content has this text, whatever the case"
+    )
+    metadata_filter: Metadata | None = Field(None, description="Entries whose metadata contains this")
+    neutralise_formulas: bool = Field(False, description="csv: an apostrophe before what a spreadsheet would calculate")
+
+    def wanted(self, format: Format) -> Wanted:
+        """As the domain takes it."""
+        from .exports import Wanted
+
+        return Wanted(
+            format,
+            since=self.date_from,
+            until=None if self.date_to is None else self.date_to + 1,
+            text=self.query_filter or None,
+            metadata=self.metadata_filter,
+            neutralise_formulas=self.neutralise_formulas,
+        )
+
+    @model_validator(mode="after")
+    def in_order(self) -> Self:
+        """It starts before it ends."""
+        if self.date_from is not None and self.date_to is not None and self.date_from > self.date_to:
+            raise Invalid(("body", "date_from"), "must not be after date_to")
+        return self
+
+
+class CreateExport(_ExportFilters):
+    """An export to make."""
+
+    format: Literal["jsonl", "csv", "parquet", "zip", "json"]
+
+
+class ExportResource(_ExportFilters):
+    """An export to make of a resource."""
+
+    resource_type: Literal["memory_bank"]
+    resource_id: Annotated[str, Field(min_length=1, max_length=64), CLEAN] = Field(description="A bank's id")
+    format: Literal["jsonl", "csv", "parquet", "zip", "json"] = "json"
+
+
+class ListExports(BaseModel):
+    """A page of exports."""
+
+    page: Annotated[int, Field(ge=1, le=limits.COUNT)] = 1
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
 
 
 class FindByName(BaseModel):

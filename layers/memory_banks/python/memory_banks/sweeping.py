@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from . import bank as banks
-from . import cleaning, compaction, partitions, retention, writing
+from . import cleaning, compaction, exports, partitions, retention, writing
 from .marking import DUE_ATTRIBUTES, Schedule, due, partitions_of
 from .ports import (
     BlobsUnavailable,
@@ -42,6 +42,7 @@ class Swept(NamedTuple):
     left: int = 0
     """Due items it could not finish; they stay due."""
     documents: int = 0
+    exports: int = 0
 
     def plus(self, kind: str, done: bool) -> Swept:
         """One more of a kind."""
@@ -78,7 +79,7 @@ def sweep(ports: Ports, schedule: Schedule, *, deadline: int) -> Swept:
 def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int, unexpected: list[Exception]) -> Swept:
     """One due item, by what its key says it is. What fails stays due, and keeps nothing else from its turn."""
     kind = {"H": "partitions", "E": "entries", "X": "cleanups", "B": "banks", "W": "banks", "V": "banks"}
-    kind |= {"D": "documents", "Y": "cleanups"}
+    kind |= {"D": "documents", "Y": "cleanups", "J": "exports"}
     name = one.key.sk[0] if one.key.pk[0] in "PG" else one.key.pk[0]
     try:
         match name:
@@ -96,6 +97,8 @@ def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int, unexpected: li
                 done = _rebuild(ports, one)
             case "D":
                 done = expiry.take_up(ports, one.key, deadline=deadline)
+            case "J":
+                done = exports.take_up(ports, one.key)
             case "Y":
                 done = leavings.take_up(ports, one.key)
             case _:
