@@ -10,6 +10,7 @@ import copy
 import itertools
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -145,6 +146,8 @@ class Expected:
     notes: dict[int, Note] = field(default_factory=dict)
     batches: list[list[int]] = field(default_factory=list)
     """Notes of one transaction each: all of them are there, or none, until one is changed."""
+    deleting: Counter[str] = field(default_factory=Counter)
+    """How many requests to delete an entry are under way, by its id."""
 
     def doubt(self, numbers: Iterable[int]) -> list[int]:
         """A request begins that may remove these notes."""
@@ -273,8 +276,8 @@ class Life:
             newest = max(note.version for note in mine if not note.pending)
             for note in mine:
                 note.gone |= not note.pending and note.version < newest
-            if any(note.pending and not note.gone for note in mine):
-                # Another correction, under way or unanswered, may have followed this one.
+            if any(note.pending and not note.gone for note in mine) or self.expected.deleting[old.entry]:
+                # Another correction, under way or unanswered, or a deletion may have followed this one.
                 self.expected.doubt([new])
 
     def delete(self, number: int) -> None:
@@ -282,7 +285,9 @@ class Life:
         if entry is None:
             return
         doubted = self.expected.doubt(self.expected.of(entry))
+        self.expected.deleting[entry] += 1
         well, answer = self.process(lambda: deletion.delete_entry(self, self.current(), entry, deadline=self.deadline()))
+        self.expected.deleting[entry] -= 1
         if isinstance(answer, Gone | NotFound):
             self.expected.certain(doubted, gone=False)
         elif well:
