@@ -124,6 +124,8 @@ def test_query_bounds_order_limit_and_pages(table: Table) -> None:
     page = table.query("p", limit=2, after="a", before="e")
     assert [one["sk"] for one in page.items] == ["b", "c"] and page.after == "c"
     assert table.query("p", limit=1, after="a", attributes=["letter"]).items == [item("b", letter="b")]
+    assert table.query("p", limit=1, attributes=["letter"]).items == [item("a", letter="a")]
+    assert table.query("p", limit=2, attributes=[]).items == [item("a"), item("b")]
     assert table.query("absent").items == []
     assert table.count("p") == 6 and table.count("p", after="a", before="e") == 3 and table.count("p", before="c") == 2
 

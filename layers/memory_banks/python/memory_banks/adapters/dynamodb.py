@@ -268,18 +268,17 @@ class DynamoTable:
     def _range(
         expression: _Expression, pk: str, after: str | None, before: str | None, first: str | None, last: str | None
     ) -> dict[str, Any]:
-        sk = expression.name("sk")
         low = first if first is not None else None if after is None else after + "\0"
         high = last if last is not None else before
         parts = [f"{expression.name('pk')} = {expression.value(pk)}"]
+        # Only where it is used: a name taken back would be given to another attribute.
+        sk = expression.name("sk") if low is not None or high is not None else ""
         if low is not None and high is not None:
             parts.append(f"{sk} BETWEEN {expression.value(low)} AND {expression.value(max(low, high))}")
         elif low is not None:
             parts.append(f"{sk} >= {expression.value(low)}")
         elif high is not None:
             parts.append(f"{sk} {'<=' if last is not None else '<'} {expression.value(high)}")
-        else:
-            expression.names.pop(sk)
         return {"KeyConditionExpression": " AND ".join(parts)}
 
     def write(self, action: Put | Update | Delete) -> Item:
