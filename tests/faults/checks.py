@@ -119,10 +119,15 @@ def _nothing_dead(life: Life, items: list[Item]) -> None:
             assert partitions.alive(heads[item["partition"]], entries.from_item(item), cutoff), f"dead, and still there: {item}"
         if kind == "I":
             head = heads[item["partition"]]
-            # The pointer of a compacted entry stays as long as the retention, so that importing twice doubles nothing.
+            # The pointer of a compacted entry stays while its summary may, so that importing twice doubles nothing.
             kept = life.memory_table.read([partitions.entry_key(bank, item["partition"], item["sort"])])[0] is not None
             expired = cutoff is not None and ids.milliseconds_of(item["sort"]) <= cutoff
-            assert kept or (item["sort"] <= head.watermark and not expired), f"the pointer of a dead entry: {item}"
+            compacted = head.forgotten < item["sort"] <= head.watermark
+            assert kept or (compacted and not expired), f"the pointer of a dead entry: {item}"
+        if item["sk"].startswith("C#"):
+            head = heads[item["pk"].split("#")[3]]
+            expired = cutoff is not None and ids.milliseconds_of(item["sk"][2:]) <= cutoff
+            assert item["sk"][2:] > head.forgotten and not expired, f"the trace of an erased entry: {item}"
 
 
 def _index_equals_table(life: Life, shown: Shown) -> None:

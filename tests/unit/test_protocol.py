@@ -215,3 +215,28 @@ def test_on_demand_compaction_is_a_job(world: World) -> None:
     done = jobs.shown(jobs.get(world, bank, job["sk"]))
     assert done["status"] == "completed" and done["progress"] == {"current": 2, "total": 2}
     assert [len(world.texts(bank, key)) for key in "ab"] == [6, 6]
+
+
+@pytest.mark.parametrize("erase", ["summary", "key"])
+def test_erasing_what_was_compacted_frees_its_callers_ids(world: World, erase: str) -> None:
+    bank = world.bank(max_turns=4, compaction_prompt="Keep what matters.")
+    for number in range(5):
+        world.write(bank, f"turn {number}: " + "words " * 30, id=f"m-{number}")
+    world.settle()
+    summary = world.load(bank)[0]
+    assert summary.kind == "summary"
+    again = writing.write(
+        world,
+        "acme",
+        bank.id,
+        [NewEntry("turn 0: " + "words " * 30, key="k", speaker="user", id="m-0")],
+        deadline=world.deadline(),
+    )
+    assert again[0].existing
+    if erase == "summary":
+        deletion.delete_entry(world, bank, summary.id, deadline=world.deadline())
+    else:
+        deletion.forget_key(world, bank, "k", deadline=world.deadline())
+    world.settle()
+    left = [item for item in world.table.everything() if item["pk"].startswith("I#") or item["sk"].startswith("C#")]
+    assert [item["sk"] for item in left] == (["m-3", "m-4"] if erase == "summary" else [])

@@ -14,7 +14,7 @@ from . import bank as banks
 from . import ids, jobs, partitions
 from .bank import Bank, Target
 from .marking import due
-from .ports import Chance, ConditionFailed, Delete, Is, Item, Key, Ports, Put, QueueUnavailable, Update
+from .ports import Action, Chance, ConditionFailed, Delete, Is, Item, Key, Ports, Put, QueueUnavailable, Update
 
 BATCH = 50
 """Entries removed by one transaction, each perhaps with a pointer."""
@@ -33,13 +33,16 @@ def of_entries(bank: Bank, partition: str, sorts: Sequence[str], at: int, chance
     return _record(bank, "entries", partition, at, chance, sorts=list(sorts), again=True)
 
 
-def of_range(bank: Bank, partition: str, through: str, at: int, chance: Chance, *, forgotten: str | None = None) -> Put:
+def of_range(
+    bank: Bank, partition: str, through: str, at: int, chance: Chance, *, erased: bool = False, forgotten: str | None = None
+) -> Put:
     """The record of everything in a partition up to a ULID (a summary at it stays), due at `at` (ms).
 
-    `forgotten`: the key whose range was forgotten, not compacted. Then jobs that name it go too, and caller-given ids are free
-    again; after a compaction they stay, so that importing twice doubles nothing.
+    `erased`: it was forgotten, not compacted, so caller-given ids are free again; after a compaction they stay, so that
+    importing twice doubles nothing. `forgotten`: the key that was forgotten as a whole; then jobs that name it go too.
     """
-    what = {"through": through, "pointers": forgotten is not None, "again": forgotten is not None}
+    erased = erased or forgotten is not None
+    what = {"through": through, "pointers": erased, "again": erased}
     return _record(bank, "range", partition, at, chance, **what | ({"forgotten": forgotten} if forgotten is not None else {}))
 
 
@@ -137,15 +140,27 @@ def _clean_range(ports: Ports, bank: Bank, record: Item) -> bool:
         ports.index.delete_partition(target.index, bank.id, bank.generation, partition, through)
     pk = partitions.partition_pk(bank, partition)
     removed = 0
-    while removed < MOST:
-        page = ports.table.query(pk, first="E#", last="E#" + through, limit=BATCH, attributes=["caller_id"])
-        if not page.items:
-            ingestion.renew_windows(ports, bank.account, bank.id, bank.generation, partition, [through])
-            return True
-        with suppress(ConditionFailed):
-            ports.table.transact(removals(ports, bank, page.items, pointers=record["pointers"]))
-            removed += len(page.items)
-    return False
+    # Entries, then what is left of compacted ones with an id of their caller's, where that id is to be free again.
+    kinds = ("E#", "C#") if record["pointers"] else ("E#",)
+    for kind in kinds:
+        while page := ports.table.query(pk, first=kind, last=kind + through, limit=BATCH, attributes=["caller_id"]).items:
+            if removed >= MOST:
+                return False
+            actions: list[Action] = [*removals(ports, bank, page, pointers=record["pointers"])]
+            if not record["pointers"]:
+                actions += [_stub(bank, partition, item) for item in page if item.get("caller_id")]
+            with suppress(ConditionFailed):
+                ports.table.transact(actions)
+                removed += len(page)
+    ingestion.renew_windows(ports, bank.account, bank.id, bank.generation, partition, [through])
+    return True
+
+
+def _stub(bank: Bank, partition: str, item: Item) -> Put:
+    """What is left of a compacted entry whose caller gave it an id: by it the pointer is found when the summary is erased."""
+    sort = item["sk"][2:]
+    stub: Item = {"pk": item["pk"], "sk": "C#" + sort, "caller_id": item["caller_id"]}
+    return Put(stub | partitions.age_attributes(bank, partition, sort[: ids.ULID_LENGTH]))
 
 
 def removals(ports: Ports, bank: Bank, items: Sequence[Item], *, pointers: bool) -> list[Delete]:
@@ -164,5 +179,5 @@ def pointer_removals(ports: Ports, bank: Bank, items: Sequence[Item]) -> list[De
     return [
         Delete(key, (Is("sort", "=", pointer["sort"]),))
         for (key, sk), pointer in zip(named, found, strict=True)
-        if pointer is not None and sk == "E#" + pointer["sort"]
+        if pointer is not None and sk[2:] == pointer["sort"]
     ]

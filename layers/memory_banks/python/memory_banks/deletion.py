@@ -27,20 +27,23 @@ def delete_entry(ports: Ports, bank: Bank, entry_id: str, *, deadline: int) -> N
     With a summary go the entries that it replaced.
     """
 
-    def attempt() -> Put:
+    def attempt() -> list[Put]:
         head, entry = loading.locate(ports, bank, entry_id)
-        record = cleaning.of_entries(bank, entry.partition, [entry.sort], ports.clock.now(), ports.chance)
+        now = ports.clock.now()
+        records = [cleaning.of_entries(bank, entry.partition, [entry.sort], now, ports.chance)]
+        if entry.kind == "summary":
+            records.append(cleaning.of_range(bank, entry.partition, entry.ulid, now, ports.chance, erased=True))
         actions: list[Action] = [
             Delete(partitions.entry_key(bank, entry.partition, entry.sort), (Is("version", "=", entry.version),)),
             _without(bank, head, entry),
-            record,
+            *records,
         ]
         actions += cleaning.pointer_removals(ports, bank, [entries.to_item(entry, "")])
         ports.table.transact(actions)
-        return record
+        return records
 
-    record = until_committed(attempt, ports.clock, ports.chance, deadline)
-    cleaning.announce(ports, record)
+    for record in until_committed(attempt, ports.clock, ports.chance, deadline):
+        cleaning.announce(ports, record)
 
 
 def _without(bank: Bank, head: Head, entry: Entry) -> Update:

@@ -44,7 +44,6 @@ BATCH = 100
 _CONTENDED = {
     "TransactionConflict",
     "TransactionConflictException",
-    "TransactionInProgressException",
     "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
     "ThrottlingError",
@@ -178,7 +177,8 @@ def _errors() -> Iterator[None]:
             raise
         if code in _CONTENDED:
             raise Contended(str(error)) from error
-        if error.response["ResponseMetadata"].get("HTTPStatusCode", 500) >= 500:
+        # A transaction of the same token is still under way: whether it takes effect is unknown.
+        if code == "TransactionInProgressException" or error.response["ResponseMetadata"].get("HTTPStatusCode", 500) >= 500:
             raise TableUnavailable(str(error)) from error
         raise
     except BotoCoreError as error:
