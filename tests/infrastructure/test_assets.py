@@ -45,7 +45,7 @@ EVENTS: dict[str, dict[str, Any]] = {
     "ingest": queue_event(ABSENT),
     "compact": queue_event(ABSENT),
     "sweep": {"sweep": "retention"},
-    "export": queue_event({"account": "none", "bank": "none", "export": "none"}),
+    "export": queue_event({"account": "none", "bank": "none", "generation": 1, "export": "none"}),
 }
 
 
