@@ -53,7 +53,8 @@ class Emulator:
             "MEMORY_BANKS_EMULATOR_TEMPORARY": self._temporary,
             **(environment or {}),
         }
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        # Neither the user's AWS nor the packages of whoever starts it are its own, nor its Lambdas'.
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
         self._log = log
         with (log or Path(os.devnull)).open("ab") as output:
             # A session of its own: Ctrl-C in the terminal must not take it away before its user has finished.

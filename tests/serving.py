@@ -64,9 +64,8 @@ def served(
     log = folder / "serve.log"
     given = ["--api-key", api_key] if api_key else []
     command = [sys.executable, "-m", "clients.cli.main", "serve", "--port", "0", *given, *arguments]
-    paths = os.pathsep.join(path for path in sys.path if path)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_BANKS_", "OPENSEARCH_"))}
-    variables = inherited | {"PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"} | dict(environment or {})
+    variables = inherited | {"PYTHONUNBUFFERED": "1"} | dict(environment or {})
     with log.open("a") as output:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True, env=variables)
     try:

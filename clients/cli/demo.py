@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -93,8 +92,7 @@ def _served(folder: Path) -> Iterator[Client]:
     log = folder / "serve.log"
     with log.open("w") as output:
         command = [sys.executable, "-m", "clients.cli.main", "serve", "--port", "0", "--data-dir", str(folder / "data")]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True, env=environment)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output, text=True)
     try:
         facts = _facts(process, log)
         yield Client(facts["serving"], facts["API key"])

@@ -35,24 +35,23 @@ def python() -> Path:
     home = folder()
     home.mkdir(parents=True, exist_ok=True)
     interpreter, mark = home / "bin" / "python", home / "installed"
-    wanted = f"{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()} {sys.version}"
+    made_by = hashlib.sha256(REQUIREMENTS.read_bytes() + Path(__file__).read_bytes()).hexdigest()
+    wanted = f"{made_by} {sys.version}"
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if interpreter.exists() and mark.exists() and mark.read_text() == wanted:
             return interpreter
         mark.unlink(missing_ok=True)
         venv.create(home, with_pip=True, symlinks=True)
-        command: list[str | Path] = [
-            interpreter,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--require-hashes",
-        ]
-        done = subprocess.run([*command, "-r", REQUIREMENTS], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise InstallFailed(f"the AWS emulator could not be installed in {home}:\n{done.stderr.strip()}")
+        _pip(home, interpreter, "install", "--quiet", "--require-hashes", "-r", str(REQUIREMENTS))
+        _pip(home, interpreter, "check")
         mark.write_text(wanted)
         return interpreter
+
+
+def _pip(home: Path, interpreter: Path, *arguments: str) -> None:
+    """Isolated (`-I`): with a PYTHONPATH pip would count what lies there as installed already."""
+    command: list[str | Path] = [interpreter, "-I", "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InstallFailed(f"the AWS emulator could not be installed in {home}:\n{done.stderr.strip() or done.stdout.strip()}")

@@ -65,7 +65,7 @@ def until_indexed(service: Served, bank: str, entry: str) -> None:
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    variables = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)} | environment
+    variables = os.environ | environment
     return subprocess.run(
         [sys.executable, "-m", "clients.cli.main", *command],
         capture_output=True,

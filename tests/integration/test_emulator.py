@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from local.emulator import Emulator, EmulatorFailed
+from local.ministack import install
 
 pytestmark = pytest.mark.emulator
 
@@ -71,6 +72,38 @@ def test_says_what_it_printed_when_it_does_not_come_up(tmp_path: Path) -> None:
 
     with pytest.raises(EmulatorFailed, match="not-a-port"):
         emulator.ready()
+
+
+def test_takes_no_package_from_whoever_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "h11.py").write_text("raise ImportError('of another environment')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    with Emulator.started() as emulator:
+        assert emulator.client("sqs").list_queues()
+
+
+@pytest.mark.slow
+def test_is_installed_whole_whatever_its_starter_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip counted what it found on a PYTHONPATH as installed, so that the environment had holes for everybody else."""
+    monkeypatch.setattr(install, "folder", lambda: tmp_path / "ministack")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+    interpreter = install.python()
+
+    alone = [str(interpreter), "-I", "-c", "import ministack.app, boto3"]
+    assert subprocess.run(alone, capture_output=True, check=False).returncode == 0
+    made = (tmp_path / "ministack" / "installed").stat().st_mtime_ns
+    assert install.python() == interpreter
+    assert (tmp_path / "ministack" / "installed").stat().st_mtime_ns == made
+
+
+def test_a_failed_installation_says_what_pip_said_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "folder", lambda: tmp_path / "ministack")
+    monkeypatch.setattr(install, "REQUIREMENTS", tmp_path / "requirements.txt")
+    (tmp_path / "requirements.txt").write_text("no-hash==1.0\n")
+
+    for _ in range(2):
+        with pytest.raises(install.InstallFailed, match="hash"):
+            install.python()
 
 
 def _reachable(port: int) -> bool:
