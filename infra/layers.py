@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jsii
-from aws_cdk import Annotations, AssetHashType, BundlingOptions, DockerImage, ILocalBundling
+from aws_cdk import Annotations, AssetHashType, BundlingOptions, DockerImage, ILocalBundling, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -55,7 +55,8 @@ class Layers(Construct):
     def __init__(self, scope: Construct, id: str, configuration: Configuration) -> None:
         super().__init__(scope, id)
         target = configuration.target
-        if bundling.interpreter(target.python) is None:
+        # Only where assets are built: a synth that makes a template alone has no cold starts to worry about.
+        if Stack.of(self).bundling_required and bundling.interpreter(target.python) is None:
             Annotations.of(self).add_warning_v2(
                 "memory-banks:bytecode",
                 f"no Python {target.python} on this machine: assets carry no bytecode and cold starts take twice as long "
