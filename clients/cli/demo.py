@@ -24,8 +24,6 @@ QUESTIONS = (
     "Why didn't Theo run the race?",
     "Which nuts must not be in the cake for Ines?",
 )
-START_SECONDS = 300
-"""The first start installs the emulator."""
 
 
 def add_to(commands: Any) -> None:

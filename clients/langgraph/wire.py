@@ -90,8 +90,3 @@ def plain(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise Refused(f"a value must be JSON; {type(value).__name__} is not")
-
-
-def is_write(op: Op) -> bool:
-    """Whether it changes something."""
-    return isinstance(op, PutOp)

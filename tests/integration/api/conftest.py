@@ -3,57 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from memory_banks import access, bootstrap
-from memory_banks.adapters.embedded.index import EmbeddedIndex
+from memory_banks import access, bootstrap, ingestion
 from memory_banks.adapters.embedded.summariser import ExtractiveSummariser
 
+from tests.doubles import world
 from tests.doubles.clock import ManualClock
-from tests.doubles.embedding import HashedEmbedders
 from tests.doubles.gateway import Reply, event, reply
-from tests.doubles.memory_blobs import MemoryBlobs
-from tests.doubles.memory_table import MemoryTable
-
-
-class Messages:
-    """A queue that keeps what it was sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
-
-    def send(self, messages: Sequence[Mapping[str, Any]], delay_seconds: int = 0) -> None:
-        self.sent += [dict(message) for message in messages]
-
-
-class Counts:
-    """Metrics that are only counted."""
-
-    def __init__(self) -> None:
-        self.counted: dict[str, int] = {}
-
-    def count(self, name: str, value: int = 1, **dimensions: str) -> None:
-        self.counted[name] = self.counted.get(name, 0) + value
 
 
 @dataclass
-class World:
-    """All ports of one test, and the function on top of them."""
+class World(world.World):
+    """All ports of one test, and the function on top of them; no chat model that needs an account."""
 
-    clock: ManualClock
-    chance: random.Random
-    table: Any = field(default_factory=MemoryTable)
-    ingestion: Any = field(default_factory=Messages)
-    compaction: Any = field(default_factory=Messages)
-    exports: Any = field(default_factory=Messages)
-    index: Any = field(default_factory=lambda: EmbeddedIndex(":memory:"))
-    embedders: Any = field(default_factory=HashedEmbedders)
-    metrics: Any = field(default_factory=Counts)
     chat: Any = field(default_factory=lambda: ExtractiveSummariser(100_000))
-    blobs: Any = field(default_factory=MemoryBlobs)
 
     def key(self, account: str = "acme", *scopes: str, expires_at: int | None = None) -> str:
         """The secret of a new API key."""
@@ -61,11 +28,8 @@ class World:
 
     def ingest(self) -> None:
         """Have everything that was announced indexed."""
-        from memory_banks import ingestion
-
-        while self.ingestion.sent:
-            messages, self.ingestion.sent = self.ingestion.sent, []
-            for message in messages:
+        while taken := self.ingestion.take():
+            for message in taken:
                 ingestion.ingest(self, message)
 
 

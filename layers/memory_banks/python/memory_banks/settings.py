@@ -44,7 +44,6 @@ class Settings(BaseModel):
     openai_base_url: str | None = Field(None, description="OpenAI-compatible endpoint for openai/… models")
     openai_api_key: str | None = None
 
-    compaction_summary_tokens: int = Field(800, ge=16, description="Upper bound of a summary without max_size_tokens")
     sweep_compaction: bool = Field(True, description="Whether the compaction schedule runs")
     sweep_retention: bool = Field(True, description="Whether the retention schedule runs")
 
