@@ -233,3 +233,14 @@ def test_an_unreachable_table_says_so() -> None:
         table.read([Key("p", "a")])
     with pytest.raises(TableUnavailable):
         table.transact([Put(item("a"))])
+
+
+def test_a_transaction_still_under_way_is_in_doubt_not_contended() -> None:
+    from botocore.stub import Stubber
+
+    client = boto3.client("dynamodb", region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="x")
+    table = DynamoTable(client, "contract", ManualClock(), random.Random(0))
+    with Stubber(client) as stubber:
+        stubber.add_client_error("transact_write_items", "TransactionInProgressException", http_status_code=400)
+        with pytest.raises(TableUnavailable):
+            table.transact([Put(item("a"))])
