@@ -1,0 +1,1 @@
+"""Distillation: turning captured messages into entries or documents."""
