@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 EXCLUDED = ROOT / "layers" / "dependencies" / "excluded.txt"
+NEEDLESS = ROOT / "layers" / "dependencies" / "needless.txt"
 PACKAGE = ROOT / "layers" / "memory_banks"
 FUNCTIONS = ROOT / "functions"
 
@@ -63,8 +64,8 @@ def package(target: Target, output: Path) -> None:
 
 
 def dependencies(target: Target, output: Path) -> None:
-    """The layer with the pinned third-party packages."""
-    _install(dependency_lock(), target, output)
+    """The layer with the pinned third-party packages, without the parts that `needless.txt` names."""
+    _install(dependency_lock(), target, output, _lines(NEEDLESS))
 
 
 def embedded_models(target: Target, output: Path) -> None:
@@ -129,9 +130,13 @@ def _is_python(candidate: str, python: str) -> bool:
     return answer.stdout.strip() == python
 
 
+def _lines(file: Path) -> list[str]:
+    """What a list names, without its comments."""
+    return [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
+
+
 def _export(*options: str) -> str:
-    excluded = [line for line in EXCLUDED.read_text().splitlines() if line and not line.startswith("#")]
-    pruned = [argument for name in excluded for argument in ("--prune", name)]
+    pruned = [argument for name in _lines(EXCLUDED) for argument in ("--prune", name)]
     command = [
         uv(),
         "export",
@@ -146,8 +151,11 @@ def _export(*options: str) -> str:
     return subprocess.run([*command, *options, *pruned], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
-def _install(lock: str, target: Target, output: Path) -> None:
-    """Wheels only and the exact pins: one that has no wheel for the target is an error, never an older release."""
+def _install(lock: str, target: Target, output: Path, needless: Iterable[str] = ()) -> None:
+    """Wheels only and the exact pins: one that has no wheel for the target is an error, never an older release.
+
+    What the patterns `needless` find is left out; one that finds nothing is a `RuntimeError`.
+    """
     python = output / "python"
     with tempfile.TemporaryDirectory() as folder:
         listed = Path(folder) / "pylock.toml"
@@ -161,6 +169,15 @@ def _install(lock: str, target: Target, output: Path) -> None:
         )
     shutil.rmtree(python / "bin", ignore_errors=True)
     (python / ".lock").unlink(missing_ok=True)
+    for pattern in needless:
+        found = list(python.glob(pattern))
+        if not found:
+            raise RuntimeError(f"{pattern}: no such part in the layer; {NEEDLESS.name} names it")
+        for part in found:
+            if part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink()
     _compile(output, target, "/opt")
 
 

@@ -70,7 +70,7 @@ class Layers(Construct):
             code(
                 bundling.EXCLUDED.parent,
                 lambda output: bundling.dependencies(target, output),
-                bundling.fingerprint(target, lock),
+                bundling.fingerprint(target, lock, bundling.NEEDLESS),
             ),
         )
         self.package = self._layer(

