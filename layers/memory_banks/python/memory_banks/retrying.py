@@ -15,6 +15,10 @@ LONGEST_PAUSE = 1.0
 """Seconds. The n-th pause is random between 0 and `FIRST_PAUSE` × 2ⁿ (full jitter), at most the longest."""
 
 
+class Superseded(Exception):
+    """A condition of what was to be done along with a write does not hold: nothing was written, and trying again won't help."""
+
+
 def until_committed(attempt: Callable[[], Result], clock: Clock, chance: Chance, deadline: int) -> Result:
     """Run `attempt` until it is not contended. It must read afresh each time, and be safe to repeat.
 

@@ -8,7 +8,7 @@ transaction commits leaves nothing; dying after it leaves a written entry whose 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from .ports import (
     TableUnavailable,
     Update,
 )
-from .retrying import FIRST_PAUSE, LONGEST_PAUSE
+from .retrying import FIRST_PAUSE, LONGEST_PAUSE, Superseded
 
 MAX_ACTIONS = 100
 MAX_BYTES = 3_500_000
@@ -46,6 +46,13 @@ IDEMPOTENCY_SECONDS = 86_400
 
 RECENT_TURNS = 20
 """How far back a reply chain is looked for."""
+
+
+ALONG = 6
+"""Actions that may go along with a write."""
+
+Along = Callable[[Sequence[Entry]], Sequence[Action]]
+"""What is to be done in the transaction that writes these entries."""
 
 
 class Written(NamedTuple):
@@ -86,9 +93,14 @@ def write(
     new: Sequence[NewEntry],
     *,
     idempotency: Idempotency | None = None,
+    along: Along | None = None,
     deadline: int,
 ) -> list[Written]:
     """Write entries, answered in their order. They must be valid but for what depends on the bank (speaker, key).
+
+    `along` gives, for the entries of the last transaction, further actions of that transaction: keep the request so small that
+    there is only one (`fit_together`), and what is done along happens exactly when the entries are written. `Superseded` when
+    one of their conditions does not hold.
 
     Raises `NotFound` for the bank, `Invalid` (speaker, key, a key reused with another body), `Conflict` for a caller-given
     id that has other content, and `DatabaseUnavailable` with `written`, the number of entries that were committed before.
@@ -97,7 +109,7 @@ def write(
     pause = FIRST_PAUSE
     while True:
         try:
-            return _attempt(ports, account, bank_id, new, idempotency, progress)
+            return _attempt(ports, account, bank_id, new, idempotency, along, progress)
         except (Contended, ConditionFailed) as error:
             wait = ports.chance.random() * pause
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -114,6 +126,7 @@ def _attempt(
     bank_id: str,
     new: Sequence[NewEntry],
     idempotency: Idempotency | None,
+    along: Along | None,
     progress: _Progress,
 ) -> list[Written]:
     """One try: read, then commit transaction after transaction. Whatever got in the way, the next try reads again."""
@@ -132,7 +145,15 @@ def _attempt(
     if bank.source_connection_id is None:
         ports.table.write(_provision_source(ports, bank))
     for transaction in _transactions(ports, state, planned, idempotency, progress):
-        _commit(ports, transaction)
+        own = len(transaction.actions)
+        if along is not None:
+            transaction.actions += along([entry for _, entry in transaction.entries])
+        try:
+            _commit(ports, transaction)
+        except ConditionFailed as failed:
+            if any(position >= own for position in failed.failed):
+                raise Superseded from failed
+            raise
         for position, entry in transaction.entries:
             progress.done[position] = Written(entry, existing=False)
         progress.committed += len(transaction.entries)
@@ -345,6 +366,16 @@ def _transactions(
         yield _transaction(ports, bank, state, taken, floors, known_heads, idempotency, recorded, progress)
         known_heads |= {one.partition for one in taken}
         recorded = True
+
+
+def fit_together(new: Sequence[NewEntry]) -> int:
+    """How many of these entries of one key, without ids of their caller's, one transaction holds, `along` included; at least 1."""
+    size = 0
+    for number, one in enumerate(new[: MAX_ACTIONS - ALONG - 2]):
+        size += _weight(one)
+        if number and size > MAX_BYTES - 400_000:
+            return number
+    return min(len(new), MAX_ACTIONS - ALONG - 2)
 
 
 def _weight(new: NewEntry) -> int:
