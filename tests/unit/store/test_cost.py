@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from memory_banks.ports import Item, Key, Page
+from memory_banks.ports import Delete, Item, Key, Page
 from memory_banks.store import document, namespaces, rows
+from memory_banks.store.operations import Get, Listing, Search
 
 from tests.doubles.memory_table import MemoryTable
 from tests.doubles.world import World
@@ -103,6 +104,47 @@ def test_a_filter_reads_what_is_under_its_prefix_and_nothing_else(shop: Shelf) -
     shown, read = cost(shop, lambda: shop.keys(prefix, filter={"n": -1}))
     assert (shown, read) == (0, under)
     assert shop.world.table.queried == {"U#acme#memory\0user00001\0"}
+
+
+def test_a_label_after_a_wildcard_is_jumped_to(shop: Shelf) -> None:
+    user = ("memory", "user00000")
+    for number in range(200):
+        place = namespaces.place((*user, f"log{number:03}"), "k")
+        shop.world.table.fill([{"pk": "D#acme", "sk": place, "version": "0" * 26, "created_at": 0, "value": "{}"}])
+    try:
+        shown, read = cost(shop, lambda: shop.names(prefix=("memory", "*", "notes"), limit=2))
+        assert shown == 2
+        assert read <= 2 + 20
+    finally:
+        for number in range(200):
+            shop.world.table.write(Delete(document.key_of("acme", namespaces.place((*user, f"log{number:03}"), "k"))))
+
+
+def test_a_filter_over_long_values_reads_what_is_under_its_prefix_and_nothing_else(shop: Shelf) -> None:
+    for number in range(30):
+        shop.put(("long",), f"k{number}", {"n": number, "text": "x" * 2_000}, index=False)
+    try:
+        shop.world.table.queried = set()
+        assert cost(shop, lambda: shop.keys(("long",), filter={"n": -1})) == (0, 60)  # the row, and the item of each
+        assert shop.world.table.queried == {"U#acme#long\0"}
+        assert cost(shop, lambda: shop.keys(("long",), limit=10)) == (10, 20)
+    finally:
+        for number in range(30):
+            shop.delete(("long",), f"k{number}")
+
+
+def test_an_offset_reads_what_comes_before_the_page_and_nothing_after_it(shop: Shelf) -> None:
+    assert cost(shop, lambda: shop.keys(("memory",), limit=2, offset=5)) == (2, 7)
+    shown, read = cost(shop, lambda: shop.names(prefix=("memory",), limit=1, offset=1))
+    assert shown == 1
+    assert read <= 2 + 20
+
+
+def test_a_batch_reads_what_its_operations_read(shop: Shelf) -> None:
+    prefix = ("memory", "user00001")
+    shop.world.table.items = 0
+    shop.batch(Get((*prefix, "notes"), "k0"), Search(prefix, limit=3), Listing((), limit=1), Get(("nowhere",), "k"))
+    assert shop.world.table.items <= 1 + 3 + (1 + 20)
 
 
 def test_a_get_reads_one_item(shop: Shelf) -> None:

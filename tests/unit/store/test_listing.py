@@ -85,3 +85,22 @@ def test_pages_and_order_agree_with_sorted_tuples(shelf: Shelf) -> None:
         assert [name for offset in range(0, len(made), size) for name in shelf.names(limit=size, offset=offset)] == sorted(made)
     for prefix in (("a",), ("a", "b"), ("é",), ("\x01",)):
         assert shelf.names(prefix=prefix, limit=1000) == sorted(name for name in made if name[: len(prefix)] == prefix)
+
+
+def test_wildcards_agree_with_a_look_at_every_namespace(shelf: Shelf) -> None:
+    chance = random.Random(2)
+    labels = ["a", "b", "b\x01", "bb", "c", "*", "\x01"]
+    made = {tuple(chance.choice(labels) for _ in range(chance.randrange(1, 5))) for _ in range(120)}
+    for namespace in made:
+        shelf.put(namespace, chance.choice(("k", "\0k", "")), {}, index=False)
+    for _ in range(300):
+        conditions = tuple(
+            Condition(chance.choice(("prefix", "prefix", "suffix")), tuple(chance.choice(("*", *labels)) for _ in range(length)))
+            for length in (chance.randrange(1, 5) for _ in range(chance.choice((1, 1, 2))))
+        )
+        depth = chance.choice((None, None, 1, 2, 3))
+        met = sorted({name[:depth] for name in made if all(one.met(name) for one in conditions)})
+        [found] = shelf.batch(Listing(conditions, depth, limit=1000))
+        assert found == met, (conditions, depth)
+        [found] = shelf.batch(Listing(conditions, depth, limit=3, offset=2))
+        assert found == met[2:5], (conditions, depth)

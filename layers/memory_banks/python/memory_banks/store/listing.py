@@ -66,7 +66,10 @@ def _matching(
                 continue
             namespace, _ = namespaces.split(place)
             passed = namespaces.past_documents(namespace)
-            if all(one.met(namespace) for one in conditions):
+            unmet = [one for one in conditions if not one.met(namespace)]
+            if unmet:
+                passed = max(passed, *(one.beyond(namespace) for one in unmet))
+            else:
                 if max_depth is not None and len(namespace) >= max_depth:
                     namespace = namespace[:max_depth]
                     passed = namespaces.past_everything(namespace)

@@ -47,9 +47,24 @@ class Condition(NamedTuple):
     @property
     def fixed(self) -> Namespace:
         """The labels every namespace that meets it begins with."""
+        return () if self.kind == "suffix" else _literal(self.labels)
+
+    def beyond(self, namespace: Namespace) -> str:
+        """Past a namespace that does not meet it: no sort key before this one is of a namespace that does."""
         if self.kind == "suffix":
-            return ()
-        return self.labels[: self.labels.index(WILDCARD)] if WILDCARD in self.labels else self.labels
+            return past_documents(namespace)
+        for position, wanted in enumerate(self.labels):
+            there = namespace[:position]
+            if position == len(namespace) or (wanted != WILDCARD and namespace[position] < wanted):
+                return max(past_documents(there), encoded(there + _literal(self.labels[position:])))
+            if wanted not in (WILDCARD, namespace[position]):
+                return past_everything(namespace[: max(position, 1)])
+        return past_documents(namespace)
+
+
+def _literal(labels: Namespace) -> Namespace:
+    """Those before the first wildcard."""
+    return labels[: labels.index(WILDCARD)] if WILDCARD in labels else labels
 
 
 class Bounds(NamedTuple):
