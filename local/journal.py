@@ -194,9 +194,11 @@ class JournaledTable:
         """See `ports.Table.due`."""
         return self._inner.due(partition, until, limit)
 
-    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
+    def aged(
+        self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100, reverse: bool = False
+    ) -> list[Aged]:
         """See `ports.Table.aged`."""
-        return self._inner.aged(age_pk, after=after, before=before, limit=limit)
+        return self._inner.aged(age_pk, after=after, before=before, limit=limit, reverse=reverse)
 
 
 def _key(action: Action) -> Key:

@@ -42,6 +42,9 @@ _SOMETIMES = {
     "delete_item": (412,),
     "get_item": (413,),
     "download_export": (409, 410, 413),
+    "get_content": (410,),
+    "delete_content": (410,),
+    "list_embeddings": (410,),
 }
 
 

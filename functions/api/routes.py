@@ -7,6 +7,7 @@ from . import (
     assistant,
     banks,
     compaction,
+    contents,
     entries,
     exports,
     jobs,
@@ -24,7 +25,7 @@ from .resolver import Resolver
 app = Resolver()
 ROOMS = (
     *(banks, stats, templates, agents, trials, assistant, entries, compaction, search, store),
-    *(exports, rebuild, jobs, version, meta),
+    *(exports, contents, rebuild, jobs, version, meta),
 )
 for room in ROOMS:
     app.include_router(room.router)

@@ -430,6 +430,87 @@ class ExportFile(BaseModel):
     entries: list[dict[str, Any]]
 
 
+class Content(BaseModel):
+    """An entry as a source's content."""
+
+    content_version_id: str
+    source_connection_content_version_id: str | None = Field(description="The same once it is searchable")
+    content_status: Literal["indexing", "completed", "failed"]
+    content_type: Literal["text"]
+    content_url: str
+    content_token_count: int
+    content_word_count: int
+    error: str | None = Field(description="Why it can't be indexed")
+    indexed_at: datetime | None
+    mime_type: Literal["text/plain"]
+    published_at: datetime = Field(description="occurred_at")
+    pulled_at: datetime = Field(description="created_at")
+    title: str | None = Field(description="The first line")
+    entry_id: str = Field(description="The entry's id in the bank")
+
+
+class ContentPage(BaseModel):
+    """A page of contents."""
+
+    data: list[Content]
+    pagination: Pagination
+
+
+class ContentProperty(BaseModel):
+    """Something known of a content."""
+
+    name: str
+    value: str
+
+
+class ContentDetail(BaseModel):
+    """A content with a part of its text."""
+
+    id: str
+    source_connection_content_version_id: str
+    source_connection_id: str
+    source_name: str = Field(description="The bank's name")
+    source_type: Literal["memory_bank"]
+    content_status: Literal["indexing", "completed", "failed"]
+    content_type: Literal["text"]
+    content_type_display: str
+    content_url: str
+    content_word_count: int
+    content_duration: None
+    content_duration_display: None
+    description: None
+    error: str | None
+    metadata: list[ContentProperty] = Field(description="key, kind, speaker, tags, and metadata.… for each field of its metadata")
+    published_at: datetime
+    pulled_at: datetime
+    title: str | None
+    text_content: str
+    text_content_start: int
+    text_content_end: int
+    text_content_total_length: int
+    memory_bank_id: str
+    entry_id: str
+
+
+class ContentEmbedding(BaseModel):
+    """A piece of a content with its vector."""
+
+    id: str
+    text: str
+    text_start: int
+    text_end: int
+    vector: list[float]
+    batch_size: int = Field(description="Pieces that were embedded together")
+    batch_duration: float = Field(description="Seconds that took")
+
+
+class ContentEmbeddings(BaseModel):
+    """A page of embeddings."""
+
+    data: list[ContentEmbedding]
+    pagination: Pagination
+
+
 class StoreItem(BaseModel):
     """A document of the store."""
 
@@ -563,6 +644,10 @@ SHAPES: tuple[type[BaseModel], ...] = (
     Recorded,
     Stats,
     ExportPage,
+    Content,
+    ContentPage,
+    ContentDetail,
+    ContentEmbeddings,
     ExportEstimate,
     ExportFile,
     StoreItem,

@@ -212,6 +212,9 @@ def test_age_lists_the_oldest_first(table: Table) -> None:
     assert [one.key.sk for one in table.aged("A", after="1", before="3")] == ["c"]
     assert table.aged("A", after="2", before="2") == []
     assert [one.key.sk for one in table.aged("A")] == ["b", "c", "a"]
+    assert [one.key.sk for one in table.aged("A", limit=2, reverse=True)] == ["a", "c"]
+    assert [one.key.sk for one in table.aged("A", before="3", reverse=True)] == ["c", "b"]
+    assert [one.key.sk for one in table.aged("A", after="1", before="3", reverse=True)] == ["c"]
     table.write(Delete(Key("p", "b")))
     assert [one.key.sk for one in table.aged("A")] == ["c", "a"]
     assert table.aged("B") == []

@@ -152,12 +152,14 @@ class MemoryTable:
             found = sorted((at, key) for key, (pk, at) in self._due.items() if pk == name and at <= until)
             return [Due(key, at) for at, key in found[:limit]]
 
-    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
+    def aged(
+        self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100, reverse: bool = False
+    ) -> list[Aged]:
         with self._lock:
             self.reads += 1
             ages = self._age.get(age_pk, [])
             found = [(age, key) for age, key in ages if (before is None or age < before) and (after is None or age > after)]
-            return [Aged(key, age) for age, key in found[:limit]]
+            return [Aged(key, age) for age, key in (found[::-1] if reverse else found)[:limit]]
 
     def fill(self, items: Iterable[Item]) -> None:
         """Put many items at once, uncounted, for tests of large tables. They are not copied."""
@@ -186,9 +188,11 @@ class LaggingTable(MemoryTable):
         with self._lock, self._behind():
             return super().due(partition, until, limit)
 
-    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
+    def aged(
+        self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100, reverse: bool = False
+    ) -> list[Aged]:
         with self._lock, self._behind():
-            return super().aged(age_pk, after=after, before=before, limit=limit)
+            return super().aged(age_pk, after=after, before=before, limit=limit, reverse=reverse)
 
     @contextmanager
     def _behind(self) -> Iterator[None]:

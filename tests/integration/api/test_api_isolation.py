@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from memory_banks import banks, contents, jobs
 
 from functions.api.routes import app
 
@@ -31,8 +32,6 @@ def test_there_are_routes_to_try() -> None:
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: World, method: str, path: str) -> None:
-    from memory_banks import banks, jobs
-
     bank = api.bank(max_turns=5)
     entry = api.write(bank, "a secret")["id"]
     job = jobs.create(world, banks.get(world, "acme", bank), "compaction")["sk"]
@@ -40,11 +39,14 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     talk = api("POST", "/memory_banks/ai-assistant", body={"user_input": "a secret project"}).json["conversation_id"]
     source = api("GET", f"/memory_banks/{bank}").json["source_connection_id"]
     export = api("POST", f"/sources/{source}/exports", body={"format": "jsonl"}).json["id"]
-    ids = {"<source_connection_id>": source, "<export_id>": export}
+    content = contents.id_of(bank, entry)
+    ids = {"<source_connection_id>": source, "<export_id>": export, "<content_id>": content}
     ids |= {"<entry_id>": entry, "<job_id>": job, "<agent_id>": "planner", "<conversation_id>": talk}
     absent = "00000000-0000-4000-8000-000000000000"
     theirs, never = path.replace("<bank_id>", bank), path.replace("<bank_id>", absent)
     never = never.replace("<source_connection_id>", absent)
+    if path.startswith("/contents/"):
+        never = path.replace("<content_id>", contents.id_of(absent, entry))
     for name, value in ids.items():
         theirs, never = theirs.replace(name, value), never.replace(name, value)
     before = world.table.everything()
@@ -84,6 +86,17 @@ def test_exports_of_one_bank_are_not_found_through_another(api: Client) -> None:
     for method, path in (("GET", ""), ("GET", "/download"), ("POST", "/cancel"), ("DELETE", "")):
         assert api(method, f"/sources/{two}/exports/{export}{path}").status == 404
     assert api("GET", f"/sources/{one}/exports/{export}").json["status"] == "queued"
+
+
+def test_contents_of_one_bank_are_not_found_through_another(api: Client) -> None:
+    one, two = api.bank(), api.bank()
+    content = contents.id_of(one, api.write(one)["id"])
+    source = api("GET", f"/memory_banks/{two}").json["source_connection_id"]
+    assert api("GET", f"/sources/{source}/contents/{content}").status == 404
+    assert api("GET", f"/sources/{source}/contents", query={"content_version_id": content}).json["data"] == []
+    forged = contents.id_of(two, content[26:])
+    assert api("GET", f"/contents/{forged}").status == api("DELETE", f"/contents/{forged}").status == 404
+    assert api("GET", f"/contents/{content}").status == 200
 
 
 def test_lists_and_names_show_only_ones_own(api: Client, stranger: Client) -> None:

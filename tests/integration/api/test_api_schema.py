@@ -18,7 +18,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
-from memory_banks import banks, bootstrap, exporting, jobs
+from memory_banks import banks, bootstrap, contents, exporting, jobs
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
@@ -67,6 +67,7 @@ def real_ids(client: Client) -> dict[str, str]:
         "export_id": export,
         "bank_id": bank,
         "entry_id": entry,
+        "content_id": contents.id_of(bank, entry),
         "job_id": job,
         "agent_id": "planner",
         "conversation_id": proposal["conversation_id"],

@@ -106,7 +106,7 @@ def _confirm(ports: Ports, bank: Bank, indexed: Sequence[Entry]) -> None:
     updates = [
         Update(
             partitions.entry_key(bank, entry.partition, entry.sort),
-            set={"indexed_version": entry.version},
+            set={"indexed_version": entry.version, "indexed_at": ports.clock.now()},
             remove=(*DUE_ATTRIBUTES, "attempts"),
             when=(Is("version", "=", entry.version),),
         )

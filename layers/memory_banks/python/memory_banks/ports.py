@@ -205,8 +205,13 @@ class Table(Protocol):
         """The items of a `due` partition (0 … `DUE_PARTITIONS` - 1) due at or before `until`, earliest first."""
         ...
 
-    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
-        """The oldest items of an `age` partition strictly between the bounds that are given, oldest first."""
+    def aged(
+        self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100, reverse: bool = False
+    ) -> list[Aged]:
+        """The oldest items of an `age` partition strictly between the bounds that are given, oldest first.
+
+        `reverse`: the newest, newest first.
+        """
         ...
 
 

@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from . import limits
 from .bank import DAY, BankType, Mode
+from .capture.settings import CaptureSettings
 from .entries import NewEntry
 from .errors import Invalid, TooLarge
 from .limits import CLEAN, Content, EntryId, EntryKey, FilterTags, Metadata, QueryText, Speaker, Tags, Text, Time
@@ -83,6 +84,7 @@ class CreateBank(Compatible):
     chunk_size: Annotated[int, Field(gt=0)] | None = Field(None, description="Mode custom only: characters")
     chunk_overlap: Annotated[int, Field(ge=0)] | None = Field(None, description="Mode custom only: characters")
     strip_quoted_reply_chains: bool = Field(False, description="Conversation banks only")
+    capture: CaptureSettings | None = Field(None, description="What is done with captured runs; null or left out captures none")
 
     check_name = field_validator("name")(_not_blank)
 
@@ -98,6 +100,11 @@ class UpdateBank(Compatible):
     max_age_days: Count | None = Field(None, description="Retired; refused from 2026-08-03 on, except 0")
     retention_days: Count | None = None
     strip_quoted_reply_chains: bool | None = None
+    capture: dict[str, Any] | None = Field(
+        None,
+        description="Capture settings to change; those left out stay. Null ends the capture of runs",
+        json_schema_extra={"$comment": "see CaptureSettings"},
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -213,8 +220,45 @@ class ExportResource(_ExportFilters):
     format: Literal["jsonl", "csv", "parquet", "zip", "json"] = "json"
 
 
+ContentStatus = Literal["pending", "fetching", "transcribing", "scanning", "indexing", "completed", "failed"]
+
+
 class ListExports(BaseModel):
     """A page of exports."""
+
+    page: Annotated[int, Field(ge=1, le=limits.COUNT)] = 1
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
+class ListContents(BaseModel):
+    """A page of a source's contents."""
+
+    page: Annotated[int, Field(ge=1, le=limits.COUNT)] = 1
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    sort: Literal["created_at", "title", "status"] = "created_at"
+    order: Literal["asc", "desc"] = "desc"
+    status: ContentStatus | None = Field(None, description="Only those; of entries the last three of these occur")
+    content_version_id: list[Annotated[str, Field(max_length=128), CLEAN]] | None = Field(
+        None, description="Only those; may be repeated", max_length=500
+    )
+
+
+class ContentRange(BaseModel):
+    """Which part of a content's text, in characters."""
+
+    start: Annotated[int, Field(ge=0, le=limits.COUNT)] = Field(0, description="The first of them")
+    end: Annotated[int, Field(ge=0, le=limits.COUNT)] = Field(5_000, description="The first after them")
+
+    @model_validator(mode="after")
+    def in_order(self) -> Self:
+        """A range starts before it ends."""
+        if self.start > self.end:
+            raise Invalid(("query", "start"), "must not be after end")
+        return self
+
+
+class ListEmbeddings(BaseModel):
+    """A page of a content's embeddings."""
 
     page: Annotated[int, Field(ge=1, le=limits.COUNT)] = 1
     limit: Annotated[int, Field(ge=1, le=100)] = 20

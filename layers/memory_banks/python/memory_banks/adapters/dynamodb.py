@@ -337,7 +337,9 @@ class DynamoTable:
         items = [_decode_item(raw) for raw in answer["Items"]]
         return [Due(Key(item["pk"], item["sk"]), item["due_at"]) for item in items]
 
-    def aged(self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100) -> list[Aged]:
+    def aged(
+        self, age_pk: str, *, after: str | None = None, before: str | None = None, limit: int = 100, reverse: bool = False
+    ) -> list[Aged]:
         """See `ports.Table.aged`."""
         condition, values = "age_pk = :pk", {":pk": {"S": age_pk}}
         low, high = None if after is None else after + "\0", before
@@ -355,6 +357,7 @@ class DynamoTable:
                 KeyConditionExpression=condition,
                 ExpressionAttributeValues=values,
                 Limit=limit,
+                ScanIndexForward=not reverse,
             )
         items = [_decode_item(raw) for raw in answer["Items"]]
         return [Aged(Key(item["pk"], item["sk"]), item["age"]) for item in items if item["age"] != before]
