@@ -44,7 +44,8 @@ class MemoryBanksStack(Stack):
         for function in (api, sweep):
             self.exports.queue.grant_send(function)
         self.storage.grant_uploads(export)
-        self.storage.grant_indexes(sweep)
+        self.storage.grant_indexes(sweep, "due", "age")
+        self.storage.grant_indexes(api, "age")
         # `compact` rebuilds indexes; `sweep` cleans up, and windows next to what has gone are embedded again.
         for function in (api, ingest, compact, sweep):
             self.models.grant_embedding(function)

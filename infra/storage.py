@@ -92,9 +92,9 @@ class Storage(Construct):
         """Let a function give up an upload that it has begun."""
         self._allow(function, ("s3:AbortMultipartUpload",), [self.bucket.arn_for_objects("*")])
 
-    def grant_indexes(self, function: MemoryFunction) -> None:
-        """Let a function ask what is due and what is oldest."""
-        self._allow(function, ("dynamodb:Query",), [f"{self.table.table_arn}/index/{name}" for name in ("due", "age")])
+    def grant_indexes(self, function: MemoryFunction, *names: str) -> None:
+        """Let a function ask what is `due`, or what is oldest (`age`)."""
+        self._allow(function, ("dynamodb:Query",), [f"{self.table.table_arn}/index/{name}" for name in names])
 
     def _allow(self, function: MemoryFunction, actions: tuple[str, ...], resources: list[str]) -> None:
         function.add_to_role_policy(iam.PolicyStatement(actions=list(actions), resources=resources))

@@ -43,10 +43,10 @@ def test_nothing_may_scan_the_table(stack: Synthesised) -> None:
         assert not {"dynamodb:Scan", "dynamodb:PartiQLSelect", "dynamodb:DeleteTable"} & stack.actions(name)
 
 
-@pytest.mark.parametrize(("name", "may"), [(name, name == "sweep") for name in FUNCTIONS])
-def test_only_the_sweep_asks_what_is_due(stack: Synthesised, name: str, may: bool) -> None:
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_only_the_sweep_asks_what_is_due_and_only_the_api_besides_what_is_oldest(stack: Synthesised, name: str) -> None:
     named = json.dumps([s["Resource"] for s in stack.statements(name) if "dynamodb:Query" in listed(s["Action"])])
-    assert ("/index/due" in named, "/index/age" in named) == (may, may)
+    assert ("/index/due" in named, "/index/age" in named) == (name == "sweep", name in {"api", "sweep"})
     assert "/index/*" not in named
 
 
@@ -88,3 +88,43 @@ def test_other_endpoint_needs_no_grant(synthesise: Callable[..., Synthesised]) -
     assert told["MEMORY_BANKS_EMBEDDING_DIMENSIONS"] == "1536"
     assert told["MEMORY_BANKS_OPENAI_API_KEY"] == "{{resolve:secretsmanager:models:SecretString:::}}"
     assert made.variables("compact")["MEMORY_BANKS_CHAT_MODEL"] == "openai/gpt-4o-mini"
+
+
+RERANK = "amazon.rerank-v1:0"
+
+
+def reranking(stack: Synthesised, name: str) -> list[dict]:
+    return [statement for statement in stack.statements(name) if "bedrock:Rerank" in listed(statement["Action"])]
+
+
+def test_nothing_is_reranked_unless_chosen(stack: Synthesised) -> None:
+    for name in FUNCTIONS:
+        assert reranking(stack, name) == []
+        assert "MEMORY_BANKS_RERANK_MODEL" not in stack.variables(name)
+
+
+def test_the_api_alone_may_rerank_with_the_chosen_model_in_its_region(synthesise: Callable[..., Synthesised]) -> None:
+    made = synthesise(rerank_model=f"bedrock/{RERANK}")
+    (statement,) = reranking(made, "api")
+    assert listed(statement["Action"]) == ["bedrock:Rerank"]
+    assert statement["Condition"] == {"StringEquals": {"aws:RequestedRegion": {"Ref": "AWS::Region"}}}
+    assert f"arn:·:bedrock:·::foundation-model/{RERANK}" in bedrock(made, "api")
+    assert made.variables("api")["MEMORY_BANKS_RERANK_MODEL"] == f"bedrock/{RERANK}"
+    for name in set(FUNCTIONS) - {"api"}:
+        assert reranking(made, name) == []
+        assert not any(RERANK in arn for arn in bedrock(made, name))
+
+
+def test_a_reranker_of_another_region_is_granted_there(synthesise: Callable[..., Synthesised]) -> None:
+    arn = f"arn:aws:bedrock:us-west-2::foundation-model/{RERANK}"
+    made = synthesise(rerank_model=f"bedrock/{arn}")
+    (statement,) = reranking(made, "api")
+    assert statement["Condition"] == {"StringEquals": {"aws:RequestedRegion": "us-west-2"}}
+    granted = [r for s in made.statements("api") if "bedrock:InvokeModel" in listed(s["Action"]) for r in listed(s["Resource"])]
+    assert arn in granted
+
+
+def test_a_reranker_at_an_endpoint_needs_no_grant(synthesise: Callable[..., Synthesised]) -> None:
+    made = synthesise(rerank_model="openai/bge", openai_base_url="https://models.example.com/v1", openai_secret="models")
+    assert reranking(made, "api") == []
+    assert made.variables("api")["MEMORY_BANKS_OPENAI_API_KEY"] == "{{resolve:secretsmanager:models:SecretString:::}}"
