@@ -80,7 +80,19 @@ class LocalWiring(Wiring):
 
     def built(self) -> LocalWiring:
         """Build all of them now, before threads ask for one at the same time."""
-        for name in ("table", "ingestion", "compaction", "exports", "blobs", "index", "embedders", "chat", "metrics"):
+        for name in (
+            "table",
+            "ingestion",
+            "compaction",
+            "exports",
+            "blobs",
+            "index",
+            "embedders",
+            "chat",
+            "chat_models",
+            "reranker",
+            "metrics",
+        ):
             getattr(self, name)
         return self
 

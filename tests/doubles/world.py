@@ -12,6 +12,7 @@ from memory_banks.adapters.embedded.index import EmbeddedIndex
 from memory_banks.bank import Bank
 from memory_banks.entries import Entry, NewEntry
 from memory_banks.marking import Schedule
+from memory_banks.ports import UnknownModel
 from memory_banks.requests import CreateBank
 
 from tests.doubles.clock import ManualClock
@@ -76,7 +77,17 @@ class World:
     embedders: Any = field(default_factory=HashedEmbedders)
     metrics: Any = field(default_factory=Counts)
     chat: Any = field(default_factory=ShortChat)
+    reranker: Any = None
     blobs: Any = field(default_factory=MemoryBlobs)
+    others: dict[str, Any] = field(default_factory=dict)
+    """Chat models besides the service's, by name."""
+
+    def chat_models(self, model: str | None) -> Any:
+        if model in (None, self.chat.model):
+            return self.chat
+        if model not in self.others:
+            raise UnknownModel(f"Unknown model {model!r}: one of {', '.join([self.chat.model, *self.others])}.")
+        return self.others[model]
 
     def deadline(self) -> int:
         return int(self.clock.now()) + 25_000

@@ -193,6 +193,8 @@ class Life:
         self.compaction: Any = Through(self.gate, "queue", self.queues["compaction"], {"send"})
         self.embedders: Any = EmbeddersThrough(self.gate, HashedEmbedders())
         self.chat: Any = Through(self.gate, "chat", self.model, {"complete"})
+        self.chat_models: Any = lambda model: self.chat
+        self.reranker: Any = None
         self.metrics: Any = Counts()
         self.blobs: Any = None
         wanted = {"mode": "custom", "embedding_model": "hashed/small", "chunk_size": 100, "retention_days": 0} | self.settings

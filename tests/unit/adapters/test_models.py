@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from memory_banks.adapters.models import chat_model, embedders
+from memory_banks.adapters.models import chat_model, chat_models, embedders
 from memory_banks.ports import ModelUnavailable, UnknownModel
 from memory_banks.settings import Settings
 
@@ -76,6 +76,15 @@ def test_the_default_is_the_setting() -> None:
 def test_each_provider_gives_a_chat_model_with_the_window_of_the_settings(model) -> None:
     chosen = chat_model(Settings(chat_model=model, chat_window=32_000))
     assert (chosen.model, chosen.window) == (model, 32_000)
+
+
+def test_each_chat_model_is_built_once_and_no_name_means_the_settings() -> None:
+    chosen = chat_models(Settings(chat_model="embedded/extractive"))
+    assert chosen(None) is chosen("embedded/extractive")
+    assert chosen("openai/llama3.2") is chosen("openai/llama3.2") is not chosen(None)
+    assert chosen("anthropic/claude-haiku-4-5-20251001-v1:0").model == "anthropic/claude-haiku-4-5-20251001-v1:0"
+    with pytest.raises(UnknownModel, match="'gpt'.*openai/MODEL"):
+        chosen("gpt")
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

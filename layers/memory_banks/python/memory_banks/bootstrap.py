@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .clock import SystemClock
-from .ports import Blobs, Chance, ChatModel, Clock, Embedders, Index, Metrics, Ports, Queue, Table
+from .ports import Blobs, Chance, ChatModel, ChatModels, Clock, Embedders, Index, Metrics, Ports, Queue, Reranker, Table
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -48,6 +48,12 @@ class Wiring:
         return SqsQueue(self._client("sqs"), self.settings.export_queue_url)
 
     @cached_property
+    def distillation(self) -> Queue:
+        from .adapters.sqs import SqsQueue
+
+        return SqsQueue(self._client("sqs"), self.settings.distillation_queue_url)
+
+    @cached_property
     def blobs(self) -> Blobs:
         from .adapters.s3 import S3Blobs
 
@@ -71,9 +77,21 @@ class Wiring:
 
     @cached_property
     def chat(self) -> ChatModel:
-        from .adapters.models import chat_model
+        return self.chat_models(None)
 
-        return chat_model(self.settings)
+    @cached_property
+    def chat_models(self) -> ChatModels:
+        from .adapters.models import chat_models
+
+        return chat_models(self.settings)
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        if self.settings.rerank_model is None:
+            return None
+        from .adapters.models import reranker
+
+        return reranker(self.settings)
 
     @cached_property
     def metrics(self) -> Metrics:

@@ -588,6 +588,30 @@ class ChatModel(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """A model that reads a query together with each text, and tells how well the text answers it."""
+
+    @property
+    def model(self) -> str:
+        """`provider/model-name`."""
+        ...
+
+    def rerank(self, query: str, texts: Sequence[str], *, timeout_seconds: float) -> Sequence[float]:
+        """One score a text, in their order, between 0 and 1, higher is better. Raises `ModelError`.
+
+        At most 100 texts, none empty. Texts longer than the model reads are cut by it.
+        """
+        ...
+
+
+class ChatModels(Protocol):
+    """Gives a chat model by its name, built once a process."""
+
+    def __call__(self, model: str | None) -> ChatModel:
+        """The model `provider/model-name`; of None the service's own. Calls nothing. Raises `UnknownModel`."""
+        ...
+
+
 class Embedders(Protocol):
     """Gives the embedder of a bank's model and size, built once a process."""
 
@@ -629,6 +653,8 @@ class Ports(Protocol):
     @property
     def exports(self) -> Queue: ...
     @property
+    def distillation(self) -> Queue: ...
+    @property
     def blobs(self) -> Blobs: ...
     @property
     def index(self) -> Index: ...
@@ -636,5 +662,12 @@ class Ports(Protocol):
     def embedders(self) -> Embedders: ...
     @property
     def chat(self) -> ChatModel: ...
+    @property
+    def chat_models(self) -> ChatModels: ...
+    @property
+    def reranker(self) -> Reranker | None:
+        """None: searches are not reranked. Raises `UnknownModel` for a setting that names no such model."""
+        ...
+
     @property
     def metrics(self) -> Metrics: ...

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 
-from ..ports import ChatModel, Embedder, UnknownModel
+from ..ports import ChatModel, Embedder, Reranker, UnknownModel
 from ..settings import Settings
 from .embedded import embedder as embedded
 
 TITAN_DIMENSIONS = (256, 512, 1024)
 EMBEDDING_MODELS = f"{embedded.MODEL}, bedrock/amazon.titan-embed-text-v2:0, openai/MODEL"
 CHAT_MODELS = "embedded/extractive, bedrock/MODEL_ID, anthropic/MODEL (through Bedrock), openai/MODEL"
+
+RERANK_MODELS = "bedrock/amazon.rerank-v1:0, bedrock/cohere.rerank-v3-5:0, bedrock/ARN, openai/MODEL"
 
 
 class ModelEmbedders:
@@ -81,9 +83,34 @@ def embedders(settings: Settings) -> ModelEmbedders:
     return ModelEmbedders(settings)
 
 
-def chat_model(settings: Settings) -> ChatModel:
-    """The chat model of the settings; building it calls nothing. Raises `UnknownModel` for one that no provider has."""
-    provider, name = _split(settings.chat_model, CHAT_MODELS)
+class NamedChatModels:
+    """The chat model of a name, built once; building one calls nothing. Safe to share by threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._built: dict[str, ChatModel] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, model: str | None) -> ChatModel:
+        """The model of this name, None for that of the settings. Raises `UnknownModel` for one that no provider has."""
+        name = self._settings.chat_model if model is None else model
+        with self._lock:
+            if name not in self._built:
+                self._built[name] = chat_model(self._settings, name)
+            return self._built[name]
+
+
+def chat_models(settings: Settings) -> NamedChatModels:
+    """All chat models that the settings reach."""
+    return NamedChatModels(settings)
+
+
+def chat_model(settings: Settings, model: str | None = None) -> ChatModel:
+    """A chat model, that of the settings if none is named; building it calls nothing. Raises `UnknownModel` for one that no
+    provider has. Every model takes the window of the settings.
+    """
+    model = settings.chat_model if model is None else model
+    provider, name = _split(model, CHAT_MODELS)
     match provider:
         case "embedded" if name == "extractive":
             from .embedded.summariser import ExtractiveSummariser
@@ -92,13 +119,31 @@ def chat_model(settings: Settings) -> ChatModel:
         case "bedrock" | "anthropic":
             from .bedrock import BedrockChat
 
-            return BedrockChat(settings.chat_model, window=settings.chat_window)
+            return BedrockChat(model, window=settings.chat_window)
         case "openai":
             from .openai_compatible import OpenAIChat, endpoint
 
             return OpenAIChat(endpoint(settings), name, window=settings.chat_window)
         case _:
-            raise _unknown(settings.chat_model, CHAT_MODELS)
+            raise _unknown(model, CHAT_MODELS)
+
+
+def reranker(settings: Settings) -> Reranker | None:
+    """The reranker of the settings, None when they name none; building it calls nothing. Raises `UnknownModel`."""
+    if settings.rerank_model is None:
+        return None
+    provider, name = _split(settings.rerank_model, RERANK_MODELS)
+    match provider:
+        case "bedrock":
+            from .bedrock_rerank import BedrockReranker
+
+            return BedrockReranker(name)
+        case "openai":
+            from .rerank_endpoint import EndpointReranker, endpoint
+
+            return EndpointReranker(endpoint(settings), name)
+        case _:
+            raise _unknown(settings.rerank_model, RERANK_MODELS)
 
 
 def _split(model: str, allowed: str) -> tuple[str, str]:
