@@ -66,6 +66,7 @@ class Prepared:
     """The ports of a search whose query has its vector already and whose table answers from memory, on the clock."""
 
     clock = SystemClock()
+    reranker = None
 
     def __init__(self, index: Index, bank: Bank, texts: Sequence[str]) -> None:
         self.index = index

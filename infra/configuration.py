@@ -51,6 +51,9 @@ class Configuration(BaseModel):
     embedding_model: str = Field(Settings.model_fields["embedding_model"].default, description="provider/model of new banks")
     embedding_dimensions: int | None = Field(None, ge=1, description="Its size, where the provider does not tell")
     chat_model: str = Field(Settings.model_fields["chat_model"].default, description="provider/model that summarises")
+    rerank_model: str | None = Field(
+        None, pattern=r"^(bedrock|openai)/.", description="provider/model that reranks what a search found; none: no reranking"
+    )
     other_models: Annotated[tuple[str, ...], BeforeValidator(_decoded)] = Field(
         (), description="Further bedrock/… models of custom banks"
     )
@@ -83,6 +86,9 @@ class Configuration(BaseModel):
             raise ValueError("openai_base_url: required with an openai/… embedding model")
         if self.chat_model.startswith("openai/") and not self.openai_base_url:
             raise ValueError("openai_base_url: required with an openai/… chat model")
+        reranks_at = self.openai_base_url or self.environment.get("MEMORY_BANKS_RERANK_BASE_URL")
+        if (self.rerank_model or "").startswith("openai/") and not reranks_at:
+            raise ValueError("openai_base_url: required with an openai/… rerank model, unless it has an address of its own")
         if self.embedding_model.startswith("embedded/") and not self.embedded_models:
             raise ValueError("embedded_models: required with an embedded/… embedding model")
         known = {f"MEMORY_BANKS_{name.upper()}" for name in Settings.model_fields}

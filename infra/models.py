@@ -15,7 +15,7 @@ GEOGRAPHIES = ("us", "us-gov", "eu", "apac", "jp", "au", "ca", "global")
 
 
 class Models(Construct):
-    """The configured embedding and chat models."""
+    """The configured embedding, chat and reranking models."""
 
     def __init__(self, scope: Construct, id: str, configuration: Configuration) -> None:
         super().__init__(scope, id)
@@ -32,6 +32,24 @@ class Models(Construct):
         """Let a function ask the chat model."""
         function.setting("chat_model", self._configuration.chat_model)
         self._grant(function, (self._configuration.chat_model, *self._configuration.other_models))
+
+    def grant_reranking(self, function: MemoryFunction) -> None:
+        """Let a function rerank what it finds, where a reranker is configured."""
+        model = self._configuration.rerank_model
+        if model is None:
+            return
+        function.setting("rerank_model", model)
+        self._grant(function, (model,))
+        arns = self._arns(model)
+        if not arns:
+            return
+        # The action knows no resources. Which model it may call is said by InvokeModel; where, by this condition.
+        region = arns[0].split(":")[3] if model.startswith("bedrock/arn:") else Stack.of(self).region
+        statement = iam.PolicyStatement(
+            actions=["bedrock:Rerank"], resources=["*"], conditions={"StringEquals": {"aws:RequestedRegion": region}}
+        )
+        function.add_to_role_policy(statement)
+        accept(function.execution_role, "IAM5[Resource::*]", "bedrock:Rerank has no resources; InvokeModel names the one model")
 
     def _grant(self, function: MemoryFunction, models: tuple[str, ...]) -> None:
         if any(model.startswith("openai/") for model in models):

@@ -51,6 +51,7 @@ class MemoryBanksStack(Stack):
             self.models.grant_embedding(function)
         for function in (api, compact):
             self.models.grant_chat(function)
+        self.models.grant_reranking(api)
         Observability(
             self,
             "Observability",

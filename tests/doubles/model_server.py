@@ -1,4 +1,4 @@
-"""A small HTTP server that speaks the protocols of model providers: OpenAI's and Bedrock's, over real sockets.
+"""A small HTTP server that speaks the protocols of model providers: OpenAI's and Bedrock's, rerankers too, over real sockets.
 
 Its vectors are hashed words, so that texts with the same words are near each other; its chat answers with what it is given.
 """
@@ -102,7 +102,25 @@ class ModelServer:
                 "usage": {"inputTokens": 10, "outputTokens": 3, "totalTokens": 13},
                 "metrics": {"latencyMs": 12},
             }
+        if path == "/rerank" and "queries" in body:
+            found = scored(body["queries"][0]["textQuery"]["text"], [_inline(source) for source in body["sources"]])
+            return {"results": [{"index": index, "relevanceScore": score} for index, score in found]}
+        if path.endswith("/rerank"):
+            found = scored(body["query"], body["documents"])
+            return {"model": body["model"], "results": [{"index": index, "relevance_score": score} for index, score in found]}
         raise LookupError(path)
+
+
+def scored(query: str, texts: list[str]) -> list[tuple[int, float]]:
+    """The share of the query's words that each text has, best first, as rerankers answer."""
+    words = set(query.lower().split())
+    shares = [len(words & set(text.lower().split())) / len(words) for text in texts]
+    return sorted(enumerate(shares), key=lambda pair: -pair[1])
+
+
+def _inline(source: dict[str, Any]) -> str:
+    text: str = source["inlineDocumentSource"]["textDocument"]["text"]
+    return text
 
 
 def vector(text: str, dimensions: int) -> list[float]:

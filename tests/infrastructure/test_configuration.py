@@ -43,6 +43,8 @@ def test_text_from_the_command_line_becomes_what_it_means() -> None:
         ({"opensearch_url": "https://x", "index": "embedded"}, "opensearch_url"),
         ({"chat_model": "openai/x"}, "openai_base_url"),
         ({"embedding_model": "embedded/x"}, "embedded_models"),
+        ({"rerank_model": "amazon.rerank-v1:0"}, "rerank_model"),
+        ({"rerank_model": "openai/x"}, "openai_base_url"),
     ],
 )
 def test_wrong_choice_is_refused_by_name(context: dict[str, Any], names: str) -> None:

@@ -25,6 +25,7 @@ def variant(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         cors_origins='["https://app.example.com"]',
         alarm_topic="arn:aws:sns:us-east-1:111122223333:alarms",
         embedded_models="true",
+        rerank_model="bedrock/amazon.rerank-v1:0",
     )
 
 

@@ -4,23 +4,23 @@ One embedding and one round trip to the index give up to four rankings (chunks a
 `fusion` makes one ranking of entries of them. The best ones are then checked against the table by strong batch reads that
 carry the bank, the heads and the entries: whatever is deleted, compacted, expired or indexed in another version is dropped,
 and a window counts only while each of its turns is alive in the version that was indexed. When too few are left, the index
-is asked once more, for more.
+is asked once more, for more. Where a reranker is configured, it has the last word on the order of a hybrid search.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from . import bank as banks
-from . import entries, fusion, ids, partitions, texts
+from . import entries, fusion, ids, partitions, reranking, texts
 from .bank import Bank
 from .entries import Entry
 from .errors import Invalid
 from .fusion import Candidate
 from .partitions import Head
-from .ports import Filter, Form, Hit, Key, MetadataTest, Ports, Ranking
+from .ports import Filter, Form, Hit, Key, MetadataTest, Ports, Ranking, Reranker
 
 Mode = Literal["hybrid", "semantic", "keyword"]
 
@@ -109,14 +109,58 @@ def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
         return ports.index.search(bank.reads.index, filter, vector=vector, text=text, forms=forms, size=size)
 
     rankings = look(filter, request.depth)
-    best = _alive(truth, rankings, request.depth, request)
+    reranker = reranking.reranker(ports) if request.mode == "hybrid" else None
+    count = max(request.top_k, reranking.RERANKED) if reranker else request.top_k
+    best = _alive(truth, rankings, request.depth, request, count)
     short = len(best) < request.top_k and _more(rankings, request.depth, request.min_score)
     if short or (filter.above and truth.compacted(rankings)):
         # By now the watermarks are known; just after a compaction they keep what it replaced out of the way.
         depth = min(request.depth * REFILL, DEEPEST)
         rankings = look(replace(filter, above=truth.watermarks(filter.above)), depth)
-        best = _alive(truth, rankings, depth, request)
-    return [_found(truth, candidate, request) for candidate in best]
+        best = _alive(truth, rankings, depth, request, count)
+    if reranker is None:
+        return [_found(truth, candidate, request) for candidate in best]
+    judged = _rerank(ports, reranker, truth, best, request.query)
+    return [_found(truth, one.candidate, request, one) for one in judged[: request.top_k]]
+
+
+class _Judged(NamedTuple):
+    """A candidate, its place in the fused order, and what the reranker says of it; None when it failed."""
+
+    candidate: Candidate
+    place: int
+    relevance: float | None
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """Sorts the most relevant first, and what is equal as it was fused."""
+        return (-(self.relevance or 0.0), self.place)
+
+    @property
+    def score(self) -> float:
+        """The reranker's, or else the fused one."""
+        return self.candidate.score if self.relevance is None else self.relevance
+
+    @property
+    def part(self) -> dict[str, Any] | None:
+        """What `debug` tells."""
+        if self.relevance is None:
+            return None
+        return {"score": self.relevance, "fused_score": round(self.candidate.score, 6), "fused_place": self.place + 1}
+
+
+def _rerank(ports: Ports, reranker: Reranker, truth: _Truth, best: Sequence[Candidate], query: str) -> list[_Judged]:
+    """The candidates in the reranker's order; as they were when it fails."""
+    said = [_said(truth, candidate) for candidate in best]
+    scores: Sequence[float | None] = reranking.scores(ports, reranker, query, said) or [None] * len(best)
+    judged = [_Judged(candidate, place, score) for place, (candidate, score) in enumerate(zip(best, scores, strict=True))]
+    return sorted(judged, key=lambda one: one.order)
+
+
+def _said(truth: _Truth, candidate: Candidate) -> str:
+    """What a reranker reads: the chunk that matched best, with who said it and when."""
+    entry, chunk = truth.entry(candidate.entry), candidate.best_chunk
+    return texts.chunk_text(entry, (chunk.start, chunk.end) if chunk else (0, reranking.LONGEST))
 
 
 def _above(bank: Bank, keys: Sequence[str] | None) -> dict[str, str] | None:
@@ -133,16 +177,16 @@ def _more(rankings: Sequence[Ranking], size: int, min_score: float | None) -> bo
     return any(len(one.hits) >= size for one in rankings)
 
 
-def _alive(truth: _Truth, rankings: Sequence[Ranking], size: int, request: SearchRequest) -> list[Candidate]:
-    """The best living candidates, up to the page. Reads twice the page at first, and on only where something was dead."""
+def _alive(truth: _Truth, rankings: Sequence[Ranking], size: int, request: SearchRequest, count: int) -> list[Candidate]:
+    """The best living candidates, at most `count`. Reads twice as many at first, and on only where something was dead."""
     weights = fusion.WEIGHTS if any(ranking.form == "window" for ranking in rankings) else fusion.WITHOUT_WINDOWS
     candidates = fusion.fuse(rankings, size, weights=weights, alive=truth.may_count)
     while True:
         wanted = [one for one in candidates if request.min_score is None or (one.similarity or 0) >= request.min_score]
-        page = wanted[: request.top_k]
+        page = wanted[:count]
         if not truth.unread(_support(page)):
             return page
-        truth.read(_support(wanted[: 2 * request.top_k]))
+        truth.read(_support(wanted[: 2 * count]))
         if not all(truth.may_count(hit) for ranking in rankings for hit in ranking.hits):
             candidates = fusion.fuse(rankings, size, weights=weights, alive=truth.may_count)
 
@@ -232,21 +276,22 @@ class _Truth:
         return tuple(turn for turn in turns if turn.kind == "entry" and partitions.alive(head, turn, cutoff))
 
 
-def _found(truth: _Truth, candidate: Candidate, request: SearchRequest) -> Found:
+def _found(truth: _Truth, candidate: Candidate, request: SearchRequest, judged: _Judged | None = None) -> Found:
     entry = truth.entry(candidate.entry)
     chunk = candidate.best_chunk
     return Found(
         entry=entry,
-        score=round(candidate.score, 6),
+        score=round(judged.score if judged else candidate.score, 6),
         matched_text=entry.content[chunk.start : chunk.end] if chunk else entry.content,
         neighbors=truth.around(entry, request.neighbors) if request.neighbors else (),
-        parts=_parts(candidate) if request.debug else None,
+        parts=_parts(candidate, judged) if request.debug else None,
     )
 
 
-def _parts(candidate: Candidate) -> dict[str, Any]:
-    """How the score came about: what each ranking said, raw and standardised, their mean, and the neighbours' lift."""
-    return {
+def _parts(candidate: Candidate, judged: _Judged | None) -> dict[str, Any]:
+    """How the score came about: what each ranking said, raw and standardised, their mean, and the neighbours' lift. Where a
+    reranker is configured, also what it said; None when it failed."""
+    parts = {
         "rankings": {
             f"{form}_{method}": {"raw": part.raw, "standardised": round(part.standardised, 4)}
             for (form, method), part in candidate.parts.items()
@@ -255,3 +300,4 @@ def _parts(candidate: Candidate) -> dict[str, Any]:
         "lift": round(candidate.lift, 4),
         "similarity": candidate.similarity,
     }
+    return parts if judged is None else parts | {"rerank": judged.part}

@@ -41,6 +41,9 @@ class Settings(BaseModel):
     embedding_dimensions: int | None = Field(None, ge=1, description="Its size, where the provider does not tell (openai/…)")
     chat_model: str = Field("bedrock/amazon.nova-lite-v1:0", description="provider/model; `embedded/extractive` needs no account")
     chat_window: int = Field(100_000, ge=1_000, description="Input tokens the chat model takes")
+    rerank_model: str | None = Field(None, description="provider/model that reranks what a search found; none: no reranking")
+    rerank_base_url: str | None = Field(None, description="Endpoint with /rerank for an openai/… rerank_model")
+    rerank_api_key: str | None = None
     openai_base_url: str | None = Field(None, description="OpenAI-compatible endpoint for openai/… models")
     openai_api_key: str | None = None
 
