@@ -108,7 +108,8 @@ def run(options: Options, started: Callable[[Started], None]) -> None:
 @contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
     """The port, taken before anything else is started; nobody is accepted yet."""
-    with socket.socket() as listener:
+    # Only of a socket that is called TCP by name does asyncio turn off Nagle's delay: 40 ms a request.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, port))
