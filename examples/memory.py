@@ -13,7 +13,7 @@ FINAL = {"completed", "failed", "cancelled"}
 
 
 class NotDistilled(Exception):
-    """The job failed, was cancelled, or took too long. The message says which and why."""
+    """The job failed, was cancelled, took too long, or left messages aside. The message says which and why."""
 
 
 class FormingBank:
@@ -57,14 +57,14 @@ class FormingBank:
                 raise NotDistilled(f"job {job['id']} is still {job['status']} after {seconds:.0f} seconds")
             time.sleep(POLL_SECONDS)
             job = self._service.call("GET", f"{self._path}/jobs/{job['id']}")
-        if job["status"] != "completed":
+        if job["status"] != "completed" or job.get("error"):
             raise NotDistilled(f"job {job['id']} {job['status']}: {job.get('error') or 'no reason given'}")
         return job
 
     def jobs(self) -> list[dict[str, Any]]:
         """Its distillations, newest first."""
         answer = self._service.call("GET", f"{self._path}/jobs", query={"limit": 100})
-        return [job for job in answer.get("jobs", answer.get("data", ())) if job["kind"] == "distillation"]
+        return [job for job in answer["jobs"] if job["kind"] == "distillation"]
 
     def delete(self) -> None:
         """Remove the bank. What was distilled into the store stays there."""

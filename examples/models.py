@@ -10,6 +10,10 @@ MODEL = "EXAMPLES_MODEL"
 """Environment variable: a model as LangChain names it, such as `openai:gpt-4.1-mini`."""
 
 
+OFFLINE = "offline"
+"""As the name of a model: the example's own, of rules."""
+
+
 class NoModel(Exception):
     """No model is chosen, or its package is not installed. The message says what to do."""
 
