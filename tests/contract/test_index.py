@@ -392,6 +392,23 @@ def test_keys_and_watermarks(index: Index, name: str) -> None:
     assert len(near(index, name)) == 14
 
 
+def test_a_thousand_keys_with_watermarks_are_one_search(index: Index, name: str) -> None:
+    """More than a query of OpenSearch has clauses for; what lives is found best first, whichever key it is of."""
+    keys = [f"key{n}" for n in range(1_000)]
+    dead = [chunk(0, key=key) for key in keys[:900]]
+    living = [chunk(n % 89 + 1, "text " * (n % 7 + 1) + "word " * 9, key=key) for n, key in enumerate(keys)]
+    put(index, name, *dead, *living, chunk(0, key="another"))
+    above = {partition(key): entry(0)[:26] if number < 900 else ids.LOWEST for number, key in enumerate(keys)}
+    hits = find(index, name, vector=towards(0), size=1_000, above=above)
+    assert sorted(hit.id for hit in hits) == sorted(one.id for one in living)
+    for asked in ({"vector": towards(0)}, {"text": "text " * 600}):
+        every = [hit.score for hit in find(index, name, **asked, size=1_000, above=above)]
+        best = [hit.score for hit in find(index, name, **asked, size=50, above=above)]
+        assert len(every) == 1_000
+        assert every == sorted(every, reverse=True)
+        assert best == pytest.approx(every[:50], abs=1e-6)
+
+
 FILTERED: list[tuple[dict[str, Any], set[int]]] = [
     ({"kinds": ("entry",)}, {0, 1, 2, 3}),
     ({"kinds": ("summary",)}, {4}),

@@ -283,6 +283,22 @@ def test_just_after_a_compaction_what_it_replaced_takes_no_place(world: World) -
     assert len(index.sizes) == 2
 
 
+def test_just_after_compactions_of_many_keys_what_lives_is_found(world: World) -> None:
+    """Only a few of the keys are met by the first look; the second knows the watermarks of all."""
+    bank = world.bank()
+    texts = ("apple", "apple", "apple", "one apple among many others and more words")
+    written = {f"key{n}": world.write(bank, *texts, key=f"key{n}") for n in range(450)}
+    world.drain()
+    for entries in written.values():
+        head = partitions.head_key(bank, entries[0].partition)
+        world.table.write(Update(head, set={"watermark": entries[2].ulid}))
+    index = world.index = Recording(world.index)
+    found = find(world, bank, "apple", keys=tuple(written))
+    assert len(found) == 10
+    assert all("among many" in one.entry.content for one in found)
+    assert len(index.sizes) == 2
+
+
 class Recording:
     """An index that counts its searches and remembers how deep they went."""
 

@@ -114,7 +114,8 @@ def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
     best = _alive(truth, rankings, request.depth, request, count)
     short = len(best) < request.top_k and _more(rankings, request.depth, request.min_score)
     if short or (filter.above and truth.compacted(rankings)):
-        # By now the watermarks are known; just after a compaction they keep what it replaced out of the way.
+        # Just after a compaction the watermarks keep what it replaced out of the way.
+        truth.meet(filter.above or ())
         depth = min(request.depth * REFILL, DEEPEST)
         rankings = look(replace(filter, above=truth.watermarks(filter.above)), depth)
         best = _alive(truth, rankings, depth, request, count)
@@ -207,8 +208,15 @@ class _Truth:
         self._heads: dict[str, Head | None] = {}
         self._entries: dict[str, Entry | None] = {}
 
+    def meet(self, partitions_named: Iterable[str]) -> None:
+        """Read the heads of these partitions that were not read yet."""
+        unknown = sorted(set(partitions_named) - self._heads.keys())
+        found = self._ports.table.read([partitions.head_key(self._bank, name) for name in unknown]) if unknown else []
+        for name, head in zip(unknown, found, strict=True):
+            self._heads[name] = partitions.head_from(head) if head is not None else None
+
     def watermarks(self, partitions: Mapping[str, str] | None) -> dict[str, str] | None:
-        """Partitions with their watermarks, as far as their heads were read."""
+        """Partitions with their watermarks, once their heads were read."""
         if partitions is None:
             return None
         return {name: head.watermark if (head := self._heads.get(name)) else lowest for name, lowest in partitions.items()}

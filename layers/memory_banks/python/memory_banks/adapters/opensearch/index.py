@@ -14,6 +14,7 @@ from ...ports import (
     IndexDocument,
     Indexed,
     IndexUnavailable,
+    Method,
     Outcome,
     Ranking,
     Statistics,
@@ -103,15 +104,12 @@ class OpenSearchIndex:
         size: int,
     ) -> list[Ranking]:
         """One round trip: for each form, the `size` best by vector (if given) and by keyword (if text is given)."""
+        wanted: dict[str, Any] = {"vector": vector, "text": text, "forms": forms, "size": size}
         ef_search = self._settings.opensearch_ef_search
-        asked = queries.searches(filter, vector=vector, text=text, forms=forms, size=size, ef_search=ef_search)
-        found = iter(self._searched(name, filter.bank, [query for _, _, query in asked if query]))
-        rankings = []
-        for form, method, query in asked:
-            score = self._similarity if method == "vector" else documents.as_it_is
-            hits = [documents.hit(one, score) for one in next(found)] if query else []
-            rankings.append(Ranking(form, method, hits))
-        return rankings
+        asked = [queries.searches(part, **wanted, ef_search=ef_search) for part in queries.portions(filter)]
+        found = iter(self._searched(name, filter.bank, [query for part in asked for _, _, query in part if query]))
+        answered = [[self._ranking(form, method, next(found) if query else []) for form, method, query in part] for part in asked]
+        return [_merged(rankings, size) for rankings in zip(*answered, strict=True)]
 
     def scan(self, name: str, bank: str, generation: int, partition: str | None = None) -> Iterator[Indexed]:
         """Every document of a generation of a bank, in any order."""
@@ -153,6 +151,10 @@ class OpenSearchIndex:
 
     # ----------------------------------------------------------------------------------------------------------------
     # Underneath
+
+    def _ranking(self, form: Form, method: Method, found: Sequence[dict[str, Any]]) -> Ranking:
+        score = self._similarity if method == "vector" else documents.as_it_is
+        return Ranking(form, method, [documents.hit(one, score) for one in found])
 
     def _patient(self) -> Patience:
         return self._calls.patience(SEARCH_SECONDS)
@@ -227,3 +229,11 @@ class OpenSearchIndex:
             if problem["status"] not in OVERLOADED:
                 raise Refused(problem["status"], why)
             patience.rest(f"OpenSearch is overloaded: {why}")
+
+
+def _merged(rankings: Sequence[Ranking], size: int) -> Ranking:
+    """The best of the portions of one search."""
+    if len(rankings) == 1:
+        return rankings[0]
+    hits = sorted((hit for ranking in rankings for hit in ranking.hits), key=lambda hit: -hit.score)
+    return Ranking(rankings[0].form, rankings[0].method, hits[:size])

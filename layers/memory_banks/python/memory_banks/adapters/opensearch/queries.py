@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,9 @@ from .terms import Clause, clause
 
 MOST_WORDS = 500
 """Of a query's text. A query of 1,024 clauses is refused by OpenSearch; filters need their share."""
+
+MOST_WATERMARKS = 400
+"""Of one query: each is a clause of its own."""
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|\w+|[^\w\s]")
 
@@ -53,6 +57,20 @@ def filters(wanted: Filter) -> Clause:
     if wanted.created_after is not None:
         kept.append({"range": {"created_at": {"gt": wanted.created_after}}})
     return {"bool": {"filter": kept, **({"must_not": dropped} if dropped else {})}}
+
+
+def portions(wanted: Filter) -> list[Filter]:
+    """The filter, or several that together let through the same, none with more watermarks than a query has room for.
+
+    No document passes two of them. Words weigh the same in each, so their hits compare.
+    """
+    above = wanted.above or {}
+    compacted = [partition for partition, watermark in above.items() if watermark > LOWEST]
+    if len(compacted) <= MOST_WATERMARKS:
+        return [wanted]
+    parts = [compacted[first : first + MOST_WATERMARKS] for first in range(0, len(compacted), MOST_WATERMARKS)]
+    parts[-1] += [partition for partition, watermark in above.items() if watermark <= LOWEST]
+    return [replace(wanted, above={partition: above[partition] for partition in part}) for part in parts]
 
 
 def searches(
