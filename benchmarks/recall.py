@@ -55,8 +55,8 @@ class OverHttp:
 
     def __init__(self, url: str, api_key: str, kind: str = "conversation") -> None:
         address = urlsplit(url)
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(address.netloc, timeout=120)
+        connection = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        self._connection = connection(address.netloc, timeout=120)
         self._prefix = address.path.rstrip("/")
         self._headers = {"Content-Type": "application/json", "X-API-Key": api_key, "Seclai-Version": VERSION}
         self._bank = self._call("POST", "/memory_banks", {"name": "benchmark of recall", "type": kind})["id"]
