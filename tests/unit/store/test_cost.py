@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from memory_banks.ports import Delete, Item, Key, Page
+from memory_banks.ports import Action, Delete, Item, Key, Page, Put
 from memory_banks.store import document, namespaces, rows
 from memory_banks.store.operations import Get, Listing, Search
+from memory_banks.store.writing import Write
 
 from tests.doubles.memory_table import MemoryTable
 from tests.doubles.world import World
@@ -172,3 +173,49 @@ def test_a_write_makes_a_few_calls_and_its_items_grow_with_the_depth_alone() -> 
     shelf.put(("a", "b"), "k", {"text": "pear"}, index=False)
     shelf.put(("a", "b"), "k", {"text": "pear"}, index=False)
     assert (table.reads, table.writes) == (2, 3)
+
+
+def test_a_batch_writes_several_documents_in_a_transaction() -> None:
+    shelf = Shelf(World(table=CountingTable()))
+    shelf.put(("a", "b"), "first", {"text": "apple"})
+    table = shelf.world.table
+    table.reads = table.writes = 0
+    shelf.batch(*(Write(("a", "b"), f"k{number}", {"text": f"apple {number}"}) for number in range(100)))
+    assert table.reads == 4
+    assert table.writes <= 4 + 8  # the records of 25 documents at once, and up to 20 documents of 5 items
+    assert len(shelf.keys(("a",), limit=200)) == 101
+
+
+class Raced(MemoryTable):
+    """Before the first transaction of documents another writer takes one of them."""
+
+    rival: Any = None
+
+    def transact(self, actions: Sequence[Action]) -> None:
+        if self.rival and any(isinstance(action, Put) and action.item["pk"].startswith("D#") for action in actions):
+            rival, self.rival = self.rival, None
+            rival()
+        super().transact(actions)
+
+
+def test_what_is_in_the_way_of_one_document_does_not_hold_up_the_others() -> None:
+    table = Raced()
+    shelf = Shelf(World(table=table))
+    shelf.put(("a",), "k3", {"text": "old"})
+    table.rival = lambda: shelf.put(("a",), "k3", {"text": "the rival's"})
+    shelf.batch(*(Write(("a",), f"k{number}", {"text": f"mine {number}"}) for number in range(10)))
+    assert sorted(shelf.keys(("a",), limit=100)) == [f"k{number}" for number in range(10)]
+    assert [shelf.value(("a",), f"k{number}") for number in range(10)] == [{"text": f"mine {number}"} for number in range(10)]
+    assert table.rival is None
+    assert shelf.outside() == (10, 0)
+    assert shelf.records() == []
+    rows = [item for item in table.everything() if item["pk"] == "U#acme#"]
+    assert len(rows) == 10
+
+
+def test_values_that_fill_a_transaction_get_one_of_their_own() -> None:
+    shelf = Shelf(World(table=CountingTable()))
+    table = shelf.world.table
+    table.writes = 0
+    shelf.batch(*(Write(("a",), f"k{number}", {"text": "x" * 370_000}, False) for number in range(6)))
+    assert table.writes == 3

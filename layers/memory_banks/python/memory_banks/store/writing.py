@@ -8,7 +8,7 @@ sweep works off records. A document can be found by query the moment it exists, 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -42,6 +42,9 @@ from .namespaces import Namespace
 
 TOGETHER = 25
 """Documents whose blobs, vectors and records are written in one go."""
+ACTIONS = 100
+TRANSACTION_BYTES = 3_000_000
+"""Of one transaction; DynamoDB takes 4 MB."""
 
 
 @dataclass(frozen=True)
@@ -158,17 +161,44 @@ def _round(
         made = [one for one in versions if one is not None]
         _write_outside(ports, account, indexed, made)
         committed: list[_Version] = []
-        lost: list[_Version] = []
-        for version in made:
-            try:
-                ports.table.transact(_transaction(account, version, now))
-                done[version.planned.place] = _document(version, now)
-                committed.append(version)
-            except (ConditionFailed, Contended):
-                lost.append(version)
+        for group in _groups(account, made, now):
+            for together in _committed(ports, group):
+                committed += together
+                done |= {version.planned.place: _document(version, now) for version in together}
+        kept = {one.version for one in committed}
+        lost = [one for one in made if one.version not in kept]
         _clear(ports, account, committed, lost)
         again += [one.planned for one in lost]
     return again
+
+
+def _groups(account: str, made: Sequence[_Version], now: int) -> Iterator[list[tuple[_Version, list[Action]]]]:
+    """Versions with their transactions, in groups that one transaction can hold: fewer calls than one each."""
+    group: list[tuple[_Version, list[Action]]] = []
+    actions = size = 0
+    for version in made:
+        own = _transaction(account, version, now)
+        bytes_ = len(version.planned.text or "") * 4
+        if group and (actions + len(own) > ACTIONS or size + bytes_ > TRANSACTION_BYTES):
+            yield group
+            group, actions, size = [], 0, 0
+        group.append((version, own))
+        actions += len(own)
+        size += bytes_
+    if group:
+        yield group
+
+
+def _committed(ports: Ports, group: Sequence[tuple[_Version, list[Action]]]) -> Iterator[list[_Version]]:
+    """Commit a group at once, or, where something is in the way of one of them, one by one; what was committed, as it is."""
+    try:
+        ports.table.transact([action for _, own in group for action in own])
+    except (ConditionFailed, Contended):
+        if len(group) > 1:
+            for one in group:
+                yield from _committed(ports, [one])
+    else:
+        yield [version for version, _ in group]
 
 
 def _version(ports: Ports, account: str, indexed: Indexing | None, one: _Planned, old: Item | None, now: int) -> _Version | None:
