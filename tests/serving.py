@@ -58,12 +58,16 @@ class Served:
 
 @contextmanager
 def served(
-    folder: Path, *arguments: str, api_key: str | None = "test-key", environment: Mapping[str, str] | None = None
+    folder: Path,
+    *arguments: str,
+    api_key: str | None = "test-key",
+    environment: Mapping[str, str] | None = None,
+    program: str = "clients.cli.main",
 ) -> Iterator[Served]:
     """Serve on a free port; its log goes into `folder`. Whatever is still running at the end is killed."""
     log = folder / "serve.log"
     given = ["--api-key", api_key] if api_key else []
-    command = [sys.executable, "-m", "clients.cli.main", "serve", "--port", "0", *given, *arguments]
+    command = [sys.executable, "-m", program, "serve", "--port", "0", *given, *arguments]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_BANKS_", "OPENSEARCH_"))}
     variables = inherited | {"PYTHONUNBUFFERED": "1"} | dict(environment or {})
     with log.open("a") as output:

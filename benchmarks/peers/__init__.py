@@ -1,0 +1,1 @@
+"""What we are measured against: scripts that run in environments of their own, where those packages are installed."""
