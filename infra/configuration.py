@@ -63,6 +63,7 @@ class Configuration(BaseModel):
 
     ingest_concurrency: int = Field(10, ge=2, le=1000, description="Copies of `ingest` that the queue starts at most")
     compact_concurrency: int = Field(5, ge=2, le=1000, description="Copies of `compact` that the queue starts at most")
+    distill_concurrency: int = Field(5, ge=2, le=1000, description="Copies of `distill` that the queue starts at most")
     export_concurrency: int = Field(2, ge=2, le=1000, description="Copies of `export` that the queue starts at most")
     sweep_compaction: bool = Field(True, description="Whether the compaction sweep runs")
     sweep_compaction_minutes: int = Field(60, ge=1, description="How often")

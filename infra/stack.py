@@ -7,6 +7,7 @@ from constructs import Construct
 
 from .api import Api
 from .configuration import Configuration
+from .distillation import Distillation
 from .exports import Exports
 from .ingestion import Ingestion
 from .layers import Layers
@@ -32,12 +33,17 @@ class MemoryBanksStack(Stack):
         self.ingestion = Ingestion(self, "Ingestion", configuration, layers)
         self.maintenance = Maintenance(self, "Maintenance", configuration, layers)
 
+        self.distillation = Distillation(self, "Distillation", configuration, layers)
+
         api, ingest, compact, sweep = self.api.function, self.ingestion.function, self.maintenance.compact, self.maintenance.sweep
-        for function in (api, ingest, compact, sweep):
+        distill = self.distillation.function
+        for function in (api, ingest, compact, sweep, distill):
             self.storage.grant(function)
             self.domain.grant(function)
             self.ingestion.queue.grant_send(function)
             self.maintenance.queue.grant_send(function)
+        for function in (api, sweep, distill):
+            self.distillation.queue.grant_send(function)
         self.exports = Exports(self, "Exports", configuration, layers)
         export = self.exports.function
         self.storage.grant(export)
@@ -46,16 +52,22 @@ class MemoryBanksStack(Stack):
         self.storage.grant_uploads(export)
         self.storage.grant_indexes(sweep, "due", "age")
         self.storage.grant_indexes(api, "age")
-        # `compact` rebuilds indexes; `sweep` cleans up, and windows next to what has gone are embedded again.
-        for function in (api, ingest, compact, sweep):
+        # `compact` rebuilds indexes; `sweep` cleans up, and windows next to what has gone are embedded again; `distill` writes
+        # documents, which are embedded at once.
+        for function in (api, ingest, compact, sweep, distill):
             self.models.grant_embedding(function)
-        for function in (api, compact):
+        for function in (api, compact, distill):
             self.models.grant_chat(function)
         self.models.grant_reranking(api)
         Observability(
             self,
             "Observability",
             configuration,
-            queues={"Ingestion": self.ingestion.queue, "Compaction": self.maintenance.queue, "Export": self.exports.queue},
-            functions=(api, ingest, compact, sweep, export),
+            queues={
+                "Ingestion": self.ingestion.queue,
+                "Compaction": self.maintenance.queue,
+                "Distillation": self.distillation.queue,
+                "Export": self.exports.queue,
+            },
+            functions=(api, ingest, compact, sweep, distill, export),
         )

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-VISIBILITY = {"ingestion": 120, "compaction": 300, "export": 900}
+VISIBILITY = {"ingestion": 120, "compaction": 300, "export": 900, "distillation": 300}
 """Seconds until a message that was not done with comes back: as long as its function may run."""
 
 RECEIVES = 5
@@ -24,6 +24,7 @@ class Resources:
     ingestion_queue_url: str
     compaction_queue_url: str
     export_queue_url: str
+    distillation_queue_url: str
 
 
 def create(client: Callable[[str], Any], name: str = "memory-banks") -> Resources:
@@ -36,7 +37,7 @@ def create(client: Callable[[str], Any], name: str = "memory-banks") -> Resource
     with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
         s3.create_bucket(Bucket=name)
     queues = {kind: _queue(client("sqs"), f"{name}-{kind}", seconds) for kind, seconds in VISIBILITY.items()}
-    return Resources(name, name, queues["ingestion"], queues["compaction"], queues["export"])
+    return Resources(name, name, *(queues[kind] for kind in VISIBILITY))
 
 
 def table_definition(name: str) -> dict[str, Any]:

@@ -140,7 +140,8 @@ def _used(wiring: LocalWiring) -> Iterator[None]:
 def _working(wiring: LocalWiring, emulator: Emulator, options: Options) -> Iterator[uvicorn.Server]:
     """Pumps and schedules at work, and the server that is still to be run; they go on until its last request is answered."""
     settings = wiring.settings
-    api, ingest, compact, export, sweep = (Function(name) for name in ("api", "ingest", "compact", "export", "sweep"))
+    names = ("api", "ingest", "compact", "distill", "export", "sweep")
+    api, ingest, compact, distill, export, sweep = (Function(name) for name in names)
     with closing(Front(api, Waiter(wiring), wiring.clock)) as front:
         config = uvicorn.Config(
             front,
@@ -158,6 +159,7 @@ def _working(wiring: LocalWiring, emulator: Emulator, options: Options) -> Itera
         workers: list[Pump | Schedule] = [
             Pump(emulator.client("sqs"), settings.ingestion_queue_url, ingest, batch=10),
             Pump(emulator.client("sqs"), settings.compaction_queue_url, compact, batch=1),
+            Pump(emulator.client("sqs"), settings.distillation_queue_url, distill, batch=1),
             Pump(emulator.client("sqs"), settings.export_queue_url, export, batch=1),
             Schedule(sweep, sweeps, options.sweep_seconds),
         ]

@@ -41,6 +41,7 @@ def settings(environment: Mapping[str, str], endpoint: str, resources: Resources
         "INGESTION_QUEUE_URL": resources.ingestion_queue_url,
         "COMPACTION_QUEUE_URL": resources.compaction_queue_url,
         "EXPORT_QUEUE_URL": resources.export_queue_url,
+        "DISTILLATION_QUEUE_URL": resources.distillation_queue_url,
         "AWS_ENDPOINT_URL": endpoint,
     }
     given = {name: value for name, value in environment.items() if name.startswith(PREFIX) and value}
@@ -85,6 +86,7 @@ class LocalWiring(Wiring):
             "ingestion",
             "compaction",
             "exports",
+            "distillation",
             "blobs",
             "index",
             "embedders",

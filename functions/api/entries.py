@@ -128,7 +128,7 @@ def correct_entry(
         content=body.content,
         tags=body.tags,
         metadata=body.metadata,
-        if_match=_version(if_match),
+        if_match=version_of(if_match),
         deadline=call.deadline,
     )
     return _one(corrected)
@@ -202,7 +202,8 @@ def _id(entry_id: str) -> str:
     raise NotFound("There is no such entry.")
 
 
-def _version(if_match: str | None) -> int | None:
+def version_of(if_match: str | None) -> int | None:
+    """The version that `If-Match` names; None without one. Raises `Invalid`."""
     if if_match is None or if_match.strip() == "*":
         return None
     if found := _IF_MATCH.fullmatch(if_match.strip()):

@@ -52,6 +52,10 @@ def cancel_job(bank_id: str, job_id: str) -> Answer:
 
         # It may be waiting; what it has registered is to be taken back now.
         rebuild.announce(call.ports, bank.account, bank.id, job["sk"])
+    if job["kind"] == "distillation":
+        from memory_banks.capture import trigger
+
+        trigger.cancelled(call.ports, bank, job)
     return answer(jobs.shown(job))
 
 

@@ -13,6 +13,7 @@ from . import (
     jobs,
     meta,
     rebuild,
+    runs,
     search,
     stats,
     store,
@@ -24,7 +25,7 @@ from .resolver import Resolver
 
 app = Resolver()
 ROOMS = (
-    *(banks, stats, templates, agents, trials, assistant, entries, compaction, search, store),
+    *(banks, stats, templates, agents, trials, assistant, entries, runs, compaction, search, store),
     *(exports, contents, rebuild, jobs, version, meta),
 )
 for room in ROOMS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from memory_banks.capture.settings import CaptureSettings
 from pydantic import BaseModel, Field, RootModel
 
 BankType = Literal["conversation", "general"]
@@ -32,6 +33,7 @@ class MemoryBank(BaseModel):
     embedding_model: str | None
     source_connection_id: str | None
     strip_quoted_reply_chains: bool
+    capture: CaptureSettings | None
     status: Literal["empty", "ready"]
 
 
@@ -205,9 +207,12 @@ class KeyCounts(BaseModel):
     entries: int
     chunks: int
     tokens: int
-    first_at: datetime
-    last_at: datetime
+    first_at: datetime | None
+    last_at: datetime | None
     compaction: LastCompaction
+    pending_runs: int = Field(description="Captured runs that wait for their distillation")
+    processed_messages: int = Field(description="Captured messages that were distilled")
+    last_sync_at: datetime | None
 
 
 class KeyPage(BaseModel):
@@ -231,6 +236,13 @@ class Mended(BaseModel):
     removed: int = Field(description="Documents removed that belonged to no living entry")
 
 
+class SetAside(BaseModel):
+    """A captured message that could not be distilled."""
+
+    message_id: str
+    reason: str
+
+
 class Job(BaseModel):
     """A piece of asynchronous work."""
 
@@ -241,6 +253,8 @@ class Job(BaseModel):
     error: str | None
     key: str | None
     mended: Mended | None = Field(description="Of a rebuild")
+    note: str | None = Field(description="Of a distillation: what happened, as that a kill phrase skipped messages")
+    set_aside: list[SetAside] = Field(description="Of a distillation: what went on without")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -259,6 +273,79 @@ class CompactionScheduled(BaseModel):
     memory_bank_id: str
     status: Literal["queued", "running", "completed", "failed", "cancelled"]
     job: Job
+
+
+class CapturedRun(BaseModel):
+    """What became of a run."""
+
+    run_id: str
+    number: int = Field(description="Among all runs of the key, from 1")
+    message_ids: list[str]
+    counted: bool = Field(description="False while auto_capture is off: the run is stored only")
+    existing: bool = Field(description="Captured before")
+    pending_runs: int
+    job_id: str | None = Field(description="The job that distils it")
+
+
+class CapturedMessage(BaseModel):
+    """A message of a run."""
+
+    id: str
+    sender: str
+    name: str | None
+    text: str
+    error: bool
+    occurred_at: datetime
+    version: int
+    state: Literal["pending", "stored", "processed", "set_aside"]
+    reason: str | None = Field(description="Why it was set aside")
+
+
+class Run(BaseModel):
+    """A captured run."""
+
+    run_id: str
+    number: int
+    user_id: str | None
+    flow_id: str | None
+    captured_at: datetime
+    state: Literal["pending", "stored", "processed"]
+    messages: list[CapturedMessage]
+
+
+class RunPage(BaseModel):
+    """A page of runs, and how far the key is distilled."""
+
+    runs: list[Run]
+    pending_runs: int
+    processed_messages: int
+    last_sync_at: datetime | None
+    job_id: str | None = Field(description="The distillation that is at work or waits")
+    error: str | None = Field(description="Why the last try made a pause")
+    next_cursor: str | None
+
+
+class EditedMessage(BaseModel):
+    """A message as it is now."""
+
+    id: str
+    sender: str
+    text: str
+    version: int
+
+
+class Mismatch(BaseModel):
+    """What was made of a key's messages, and what of it is there."""
+
+    key: str
+    messages: int = Field(description="Messages that something was made of")
+    entries: int = Field(description="Entries made of them that are there")
+    missing: int = Field(description="Entries that are not there any more")
+    unindexed: int = Field(description="Entries that can't be found yet")
+    mismatch: bool
+    pending_runs: int
+    processed_messages: int
+    last_sync_at: datetime | None
 
 
 class SearchEntry(Entry):
@@ -636,6 +723,10 @@ SHAPES: tuple[type[BaseModel], ...] = (
     KeyPage,
     SearchResults,
     JobPage,
+    CapturedRun,
+    RunPage,
+    EditedMessage,
+    Mismatch,
     CompactionScheduled,
     Context,
     CompactionTest,

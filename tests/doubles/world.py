@@ -10,6 +10,9 @@ from typing import Any
 from memory_banks import banks, compaction, ingestion, loading, sweeping, writing
 from memory_banks.adapters.embedded.index import EmbeddedIndex
 from memory_banks.bank import Bank
+from memory_banks.capture import runs
+from memory_banks.capture.runs import Captured, NewMessage, NewRun
+from memory_banks.distillation import distilling
 from memory_banks.entries import Entry, NewEntry
 from memory_banks.marking import Schedule
 from memory_banks.ports import UnknownModel
@@ -73,6 +76,7 @@ class World:
     ingestion: Any = field(default_factory=Messages)
     compaction: Any = field(default_factory=Messages)
     exports: Any = field(default_factory=Messages)
+    distillation: Any = field(default_factory=Messages)
     index: Any = field(default_factory=lambda: EmbeddedIndex(":memory:"))
     embedders: Any = field(default_factory=HashedEmbedders)
     metrics: Any = field(default_factory=Counts)
@@ -111,12 +115,26 @@ class World:
         return [entry.content for entry in self.load(bank, key, limit=1000)]
 
     def drain(self) -> None:
-        """Handle every message of both queues, and those that come of it."""
-        while self.ingestion.sent or self.compaction.sent:
+        """Handle every message of the queues, and those that come of it."""
+        while self.ingestion.sent or self.compaction.sent or self.distillation.sent:
+            for message in self.distillation.take():
+                distilling.handle(self, message, deadline=self.clock.now() + 270_000)
             for message in self.ingestion.take():
                 ingestion.ingest(self, message)
             for message in self.compaction.take():
                 compaction.handle(self, message, deadline=self.clock.now() + 120_000)
+
+    def capture(self, bank: Bank, *texts: str, key: str = "k", sender: str = "user", **rest: Any) -> Captured:
+        """A run of one message a text."""
+        messages = tuple(NewMessage(sender, text) for text in texts)
+        return runs.capture(self, bank.account, bank.id, NewRun(key, messages, **rest), deadline=self.deadline())
+
+    def quiet(self, seconds: int = 15) -> None:
+        """Let so much time go by, hand out the delayed messages of the distillation queue, and handle them all."""
+        self.clock.advance(seconds)
+        late, self.distillation.delayed = self.distillation.delayed, []
+        self.distillation.sent += late
+        self.drain()
 
     def sweep(self, schedule: Schedule = "compaction") -> sweeping.Swept:
         return sweeping.sweep(self, schedule, deadline=self.clock.now() + 600_000)

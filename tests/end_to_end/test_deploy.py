@@ -192,7 +192,7 @@ def test_schedules_call_the_sweep_with_what_it_understands(deployment: Deploymen
 def test_nothing_went_to_the_dead_letters(deployment: Deployment) -> None:
     sqs = deployment.emulator.client("sqs")
     dead = [url for url in sqs.list_queues()["QueueUrls"] if "DeadLetters" in url]
-    assert len(dead) == 3, dead  # ingest, compact, export
+    assert len(dead) == 4, dead  # of ingest, compact, distill and export
     for url in dead:
         counted = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
         assert counted["ApproximateNumberOfMessages"] == "0"

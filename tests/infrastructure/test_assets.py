@@ -45,6 +45,7 @@ EVENTS: dict[str, dict[str, Any]] = {
     "ingest": queue_event(ABSENT),
     "compact": queue_event(ABSENT),
     "sweep": {"sweep": "retention"},
+    "distill": queue_event({"account": "none", "bank": "none", "generation": 1, "partition": "none"}),
     "export": queue_event({"account": "none", "bank": "none", "generation": 1, "export": "none"}),
 }
 

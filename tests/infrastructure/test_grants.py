@@ -9,7 +9,7 @@ import pytest
 
 from tests.infrastructure.assembly import Synthesised, listed
 
-FUNCTIONS = ("api", "ingest", "compact", "export", "sweep")
+FUNCTIONS = ("api", "ingest", "compact", "distill", "export", "sweep")
 
 
 def allowed(stack: Synthesised) -> list[dict]:

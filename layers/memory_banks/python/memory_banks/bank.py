@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .clock import iso
 from .ports import Item, Key
+
+if TYPE_CHECKING:
+    from .capture.settings import CaptureSettings
 
 BankType = Literal["conversation", "general"]
 Mode = Literal["fast_and_cheap", "balanced", "slow_and_thorough", "custom"]
@@ -62,6 +65,18 @@ class Bank:
     also_model: str | None = None
     """During a rebuild: the second index that is also written."""
     also_dimensions: int | None = None
+    capture: dict[str, Any] | None = None
+    """What is done with captured runs, as `CaptureSettings` gives it; None captures nothing."""
+
+    @property
+    def captures(self) -> CaptureSettings | None:
+        """What is done with captured runs."""
+        if self.capture is None:
+            return None
+        # Imported here: most requests have nothing to do with runs.
+        from .capture.settings import CaptureSettings
+
+        return CaptureSettings.model_validate(self.capture)
 
     @property
     def conversation(self) -> bool:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import limits, versions
 from .bank import Bank, Mode, Target, from_item, key_of, to_item
+from .capture import capturing
 from .errors import BadRequest, Invalid, NotFound
-from .ports import Action, Is, Item, Ports, Put, UnknownModel, Update
+from .ports import Action, ConditionFailed, Is, Item, Ports, Put, UnknownModel, Update
 from .retrying import until_committed
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str, *, brou
         `max_age_days` in a version that retired it.
     Invalid
         A setting that the mode or the type does not have.
+    Conflict
+        The bank captures runs and another bank has its name (`name_taken`).
     """
     from . import retention
 
@@ -87,7 +90,17 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str, *, brou
         strip_quoted_reply_chains=wanted.strip_quoted_reply_chains,
         source_connection_id=_uuid(ports),
     )
-    ports.table.write(Put(to_item(bank) | retention.due_at_creation(bank), when=(Is("pk", "missing"),)))
+    if wanted.capture is not None:
+        bank = replace(bank, capture=capturing.checked(ports, wanted.capture))
+    put = Put(to_item(bank) | retention.due_at_creation(bank), when=(Is("pk", "missing"),))
+    if bank.capture is None:
+        ports.table.write(put)
+        return bank
+    capturing.check_name(bank, _all(ports, account))
+    try:
+        ports.table.transact([put, *capturing.name_actions(None, bank)])
+    except ConditionFailed:
+        raise capturing.taken(bank) from None
     return bank
 
 
@@ -135,12 +148,14 @@ def update(ports: Ports, account: str, bank_id: str, wanted: UpdateBank, version
         Others changed the bank until the deadline (ms).
     """
     _refuse_age(wanted.max_age_days, version, brought_in=False)
-    given = {name: getattr(wanted, name) for name in wanted.model_fields_set}
+    given = {name: getattr(wanted, name) for name in wanted.model_fields_set - {"capture"}}
     cleared: dict[str, Any] = {name: value if value or value is False else None for name, value in given.items()}
 
     def changed(bank: Bank) -> Bank:
         if cleared.get("strip_quoted_reply_chains") and not bank.conversation:
             raise Invalid(("body", "strip_quoted_reply_chains"), "only a conversation bank has reply chains")
+        if "capture" in wanted.model_fields_set:
+            bank = replace(bank, capture=capturing.changed(ports, bank.capture, wanted.capture))
         return replace(bank, **cleared)
 
     return change(ports, account, bank_id, changed, deadline=deadline)
@@ -188,6 +203,7 @@ def _store(ports: Ports, old: Bank, new: Bank) -> Bank:
     """Write what differs and leave the rest of the record alone: due marks, a rebuild's and the source's attributes."""
     # Imported here: most processes never change a bank.
     from . import compaction, retention
+    from .capture import trigger
 
     before, after = asdict(old), asdict(new)
     differing = [f.name for f in fields(Bank) if before[f.name] != after[f.name]]
@@ -204,9 +220,23 @@ def _store(ports: Ports, old: Bank, new: Bank) -> Bank:
     thresholds = new.compacts and bool({"max_turns", "max_size_tokens"} & set(differing))
     if thresholds:
         actions.append(compaction.walk_record(new, now))
-    ports.table.transact(actions)
+    names = capturing.name_actions(old, new)
+    if names and any(isinstance(one, Put) for one in names):
+        capturing.check_name(new, _all(ports, new.account))
+    waking = capturing.wakes(old, new)
+    if waking:
+        actions.append(trigger.walk_record(new, now))
+    first_name = len(actions)
+    try:
+        ports.table.transact([*actions, *names])
+    except ConditionFailed as failed:
+        if names and all(position >= first_name for position in failed.failed):
+            raise capturing.taken(new) from None
+        raise
     if thresholds:
         compaction.send(ports, [compaction.walk_message(new)])
+    if waking:
+        trigger.send(ports, [trigger.walk_message(new)])
     return new
 
 

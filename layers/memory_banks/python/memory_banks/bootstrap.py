@@ -67,7 +67,7 @@ class Wiring:
             return EmbeddedIndex(self.settings.embedded_index_path or ":memory:")
         from .adapters.opensearch import OpenSearchIndex
 
-        return OpenSearchIndex.from_settings(self.settings, self.clock, self.chance)
+        return OpenSearchIndex.from_settings(self.settings, self.clock, self.chance, self.metrics)
 
     @cached_property
     def embedders(self) -> Embedders:

@@ -134,7 +134,11 @@ def _clean_range(ports: Ports, bank: Bank, record: Item) -> bool:
     from . import ingestion
 
     if "forgotten" in record:
-        jobs.forget(ports, bank.id, record["forgotten"])
+        from .capture import forgetting
+
+        jobs.forget(ports, bank.id, record["forgotten"], ids.milliseconds_of(record["sk"][2:]))
+        if not forgetting.clean(ports, bank, record["partition"], MOST):
+            return False
     partition, through = record["partition"], record["through"]
     for target in _targets(record):
         ports.index.delete_partition(target.index, bank.id, bank.generation, partition, through)

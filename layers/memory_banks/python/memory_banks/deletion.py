@@ -12,6 +12,7 @@ from contextlib import suppress
 from . import bank as banks
 from . import cleaning, entries, ids, loading, partitions, retention
 from .bank import Bank
+from .capture import capturing, forgetting
 from .corrections import edit_head
 from .entries import Entry
 from .errors import NotFound
@@ -56,7 +57,9 @@ def _without(bank: Bank, head: Head, entry: Entry) -> Update:
 
 
 def forget_key(ports: Ports, bank: Bank, key: str, *, deadline: int) -> None:
-    """Forget everything under a key; a key never written to is forgotten already. Raises `DatabaseUnavailable`.
+    """Forget everything under a key, its captured runs and jobs too; a key never written to is forgotten already.
+
+    Raises `DatabaseUnavailable`.
 
     The design's compaction without a summary: raise all floors to P, then move the watermark to P. A due mark stays: what was
     written after P may have asked for it.
@@ -69,7 +72,8 @@ def forget_key(ports: Ports, bank: Bank, key: str, *, deadline: int) -> None:
             return None
         head, shards = found
         through = max([head.watermark, *(shard["floor"] for shard in shards if shard and "floor" in shard)])
-        if through == head.forgotten:
+        runs = forgetting.actions(ports, bank, partition)
+        if through == head.forgotten and not runs:
             return None
         raise_floors(ports, bank, head, through)
         living = sum_of(living_items(ports, bank, head, through))
@@ -84,6 +88,7 @@ def forget_key(ports: Ports, bank: Bank, key: str, *, deadline: int) -> None:
                     when=unchanged(head),
                 ),
                 record,
+                *runs,
             ]
         )
         return record
@@ -176,7 +181,8 @@ def delete_bank(ports: Ports, bank: Bank, *, deadline: int) -> None:
             raise NotFound("no such memory bank")
         current = banks.from_item(item)
         record = cleaning.of_generation(current, ports.clock.now(), ports.chance)
-        ports.table.transact([Delete(key, (Is("generation", "=", current.generation),)), record])
+        gone = [Delete(key, (Is("generation", "=", current.generation),)), *capturing.name_actions(current, None)]
+        ports.table.transact([*gone, record])
         return record
 
     record = until_committed(attempt, ports.clock, ports.chance, deadline)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from . import agents, exports, jobs, partitions
 from .bank import Bank, Target, key_of
+from .capture import ledger as ledgers
 from .ports import Delete, Key, Ports
 
 BATCH = 100
@@ -25,12 +26,14 @@ def clean(ports: Ports, bank: Bank, targets: Sequence[Target]) -> bool:
             if not page.items:
                 break
             for head in page.items:
-                budget = _empty(ports, partitions.partition_pk(bank, head["sk"]), budget)
+                for pk in (partitions.partition_pk(bank, head["sk"]), ledgers.runs_pk(bank, head["sk"])):
+                    budget = _empty(ports, pk, budget)
                 if budget <= 0:
                     return False
                 ports.table.write(Delete(Key(head["pk"], head["sk"])))
                 budget -= 1
-        budget = _empty(ports, partitions.pointers_pk(bank, group), budget)
+        for pk in (partitions.pointers_pk(bank, group), ledgers.ledgers_pk(bank, group), ledgers.names_pk(bank, group)):
+            budget = _empty(ports, pk, budget)
         if budget <= 0:
             return False
     if ports.table.read([key_of(bank.account, bank.id)])[0] is None:

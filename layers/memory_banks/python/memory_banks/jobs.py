@@ -59,6 +59,11 @@ def start(ports: Ports, bank_id: str, job_id: str) -> bool:
     return _change(ports, bank_id, job_id, {"status": "running", "started_at": ports.clock.now()})
 
 
+def pause(ports: Ports, bank_id: str, job_id: str, error: str) -> bool:
+    """Back to waiting, with the reason; False when it was cancelled."""
+    return _change(ports, bank_id, job_id, {"status": "queued", "error": error[:1000]})
+
+
 def progress(ports: Ports, bank_id: str, job_id: str, current: int, total: int | None = None) -> bool:
     """Tell how far it is; False when it was cancelled."""
     return _change(ports, bank_id, job_id, {"current": current} | ({"total": total} if total is not None else {}))
@@ -68,6 +73,12 @@ def finish(ports: Ports, bank_id: str, job_id: str, status: Status = "completed"
     """End a job; False when it has ended already."""
     changes: dict[str, Any] = {"status": status, "finished_at": ports.clock.now()}
     return _change(ports, bank_id, job_id, changes | ({"error": error[:1000]} if error else {}))
+
+
+def goes_on(ports: Ports, bank_id: str, job_id: str) -> bool:
+    """Whether the job is at work: neither cancelled nor removed."""
+    item = ports.table.read([key_of(bank_id, job_id)])[0]
+    return item is not None and item["status"] == "running"
 
 
 def cancel(ports: Ports, bank: Bank, job_id: str) -> Item:
@@ -100,11 +111,11 @@ def listed(ports: Ports, bank: Bank, *, limit: int = 100, cursor: str | None = N
     return page.items, cursors.write(bank.secret, "jobs", {"before": page.after}) if page.after else None
 
 
-def forget(ports: Ports, bank_id: str, key: str) -> None:
-    """Remove the jobs that concern a key; one under way finds itself cancelled."""
+def forget(ports: Ports, bank_id: str, key: str, until: int) -> None:
+    """Remove the jobs that concern a key and began by the time (ms) `until`; one under way finds itself cancelled."""
     after: str | None = ""
     while after is not None:
-        page = ports.table.query(key_of(bank_id, "").pk, after=after, attributes=["key"])
+        page = ports.table.query(key_of(bank_id, "").pk, after=after, before=ids.at(until + 1), attributes=["key"])
         for item in page.items:
             if item.get("key") == key:
                 ports.table.write(Delete(Key(item["pk"], item["sk"])))
@@ -122,5 +133,7 @@ def shown(item: Item) -> dict[str, Any]:
         "error": item.get("error"),
         "key": item.get("key"),
         "mended": item.get("mended"),
+        "note": item.get("note"),
+        "set_aside": [{"message_id": message, "reason": reason} for message, reason in item.get("set_aside", ())],
         **times,
     }

@@ -46,6 +46,8 @@ CONTEXT_TOKENS = 100_000
 METADATA_TESTS = 20
 """Conditions on metadata in one search."""
 IDEMPOTENCY_KEY_LENGTH = 255
+RUN_MESSAGES = 40
+"""Messages of one captured run: they fit into one transaction."""
 COUNT = 1_000_000_000
 """The largest threshold or number of days."""
 CHUNK_SIZE = (50, 20_000)
@@ -83,7 +85,7 @@ def _not_blank(value: str) -> str:
     return value
 
 
-def _at_most_bytes(limit: int) -> AfterValidator:
+def at_most_bytes(limit: int) -> AfterValidator:
     def check(value: str) -> str:
         size = len(value.encode())
         if size > limit:
@@ -175,7 +177,7 @@ Text = Annotated[str, CLEAN]
 Content = Annotated[
     Text,
     AfterValidator(_not_blank),
-    _at_most_bytes(CONTENT_BYTES),
+    at_most_bytes(CONTENT_BYTES),
     WithJsonSchema(
         {
             "type": "string",
@@ -188,7 +190,7 @@ Content = Annotated[
 ]
 EntryKey = Annotated[
     Text,
-    _at_most_bytes(KEY_BYTES),
+    at_most_bytes(KEY_BYTES),
     WithJsonSchema({"type": "string", "maxLength": KEY_BYTES, "description": f"At most {KEY_BYTES} bytes of UTF-8"}),
 ]
 Speaker = Annotated[
@@ -220,6 +222,6 @@ EntryId = Annotated[Text, AfterValidator(_entry_id), WithJsonSchema({"type": "st
 QueryText = Annotated[
     Text,
     AfterValidator(_not_blank),
-    _at_most_bytes(QUERY_BYTES),
+    at_most_bytes(QUERY_BYTES),
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": QUERY_BYTES, "pattern": r"\S"}),
 ]

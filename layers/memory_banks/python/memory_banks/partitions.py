@@ -220,7 +220,8 @@ def keys(ports: Ports, bank: Bank, *, limit: int, cursor: str | None) -> tuple[l
 
 def _shown(table: Table, bank: Bank, batch: Sequence[Head], cutoff: int | None) -> list[dict[str, Any]]:
     wanted = [key for head in batch for key in shard_keys(bank, head)]
-    items = dict(zip(wanted, table.read(wanted), strict=True)) if wanted else {}
+    runs = [_ledger_key(bank, head.partition) for head in batch] if bank.capture is not None else []
+    items = dict(zip(wanted + runs, table.read(wanted + runs), strict=True)) if wanted else {}
     return [row for head in batch if (row := _row(table, bank, head, items, cutoff))]
 
 
@@ -232,22 +233,39 @@ def _row(table: Table, bank: Bank, head: Head, items: Mapping[Key, Item | None],
     first = table.query(pk, after=after, before="E~", limit=1, attributes=["occurred_at"]).items
     if first and cutoff is not None and ids.milliseconds_of(first[0]["sk"][2:]) <= cutoff:
         counters, first = _without_expired(table, pk, after, cutoff, counters)
-    if not first:
+    captured = _captured(items.get(_ledger_key(bank, head.partition)))
+    if not first and not captured["pending_runs"] and not captured["processed_messages"]:
         return None
     return {
         "key": head.key,
         "entries": counters.entries,
         "chunks": counters.chunks,
         "tokens": counters.tokens,
-        "first_at": iso(ids.milliseconds_of(first[0]["sk"][2:])),
-        "last_at": iso(max(shard.get("last_at", 0) for shard in shards if shard)),
+        "first_at": iso(ids.milliseconds_of(first[0]["sk"][2:])) if first else None,
+        "last_at": iso(max(shard.get("last_at", 0) for shard in shards if shard)) if first else None,
         "compaction": {
             "last_at": iso(head.compacted_at) if head.compacted_at else None,
             "failures": head.failures,
             "retry_at": iso(head.retry_at) if head.failures else None,
             "error": head.error,
         },
+        **captured,
     }
+
+
+def _ledger_key(bank: Bank, partition: str) -> Key:
+    # Imported here: only banks that capture runs have ledgers.
+    from .capture.ledger import ledger_key
+
+    return ledger_key(bank, partition)
+
+
+def _captured(item: Item | None) -> dict[str, Any]:
+    """What is shown of a key's captured runs."""
+    from .capture.ledger import Ledger, from_item
+    from .capture.listing import summary
+
+    return summary(from_item(item) if item else Ledger("", ""))
 
 
 def _without_expired(table: Table, pk: str, after: str, cutoff: int, counters: Counters) -> tuple[Counters, list[Item]]:

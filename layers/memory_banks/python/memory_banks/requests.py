@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -32,6 +33,7 @@ from .limits import CLEAN, Content, EntryId, EntryKey, FilterTags, Metadata, Que
 from .ports import MetadataTest
 
 if TYPE_CHECKING:
+    from .capture.runs import NewRun
     from .exports import Format, Wanted
 
 
@@ -428,6 +430,97 @@ class ListJobs(BaseModel):
 
     limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
     cursor: Annotated[str, Field(min_length=1, max_length=4_096), CLEAN] | None = None
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Captured runs
+
+SENDERS = {"human": "user", "ai": "assistant", "machine": "assistant", "bot": "assistant", "model": "assistant"}
+"""What other systems call the two sides of a conversation."""
+
+RunId = Annotated[str, Field(min_length=1, max_length=256), CLEAN]
+RunText = Annotated[
+    Text,
+    limits.at_most_bytes(limits.CONTENT_BYTES),
+    WithJsonSchema({"type": "string", "maxLength": limits.CONTENT_BYTES, "description": "At most 262,144 bytes of UTF-8"}),
+]
+
+
+def _sender(value: Any) -> Any:
+    """The sender as a speaker: `User` and `human` are `user`."""
+    if not isinstance(value, str):
+        return value
+    known = value.lower()
+    return SENDERS.get(known, known if known in {"user", "assistant", "system"} else value)
+
+
+class RunMessage(Own):
+    """A message of a run. `role` and `content` are understood for `sender` and `text`."""
+
+    sender: Annotated[Speaker, BeforeValidator(_sender)] = Field(
+        validation_alias=AliasChoices("sender", "role"), description="user, assistant, system, or a name"
+    )
+    text: RunText = Field(validation_alias=AliasChoices("text", "content"), description="Blank ones are kept, and never distilled")
+    id: EntryId | None = Field(None, description="Unique in the bank; a message that is known is not captured again")
+    name: Annotated[str, Field(max_length=limits.SPEAKER_LENGTH), CLEAN] | None = Field(None, description="The sender's name")
+    occurred_at: Time | None = Field(None, description="When it was said; now if left out")
+    error: bool = Field(False, description="An error message: kept, never distilled")
+
+
+class CaptureRun(Own):
+    """A finished run of a flow or agent."""
+
+    key: Annotated[EntryKey, Field(min_length=1)] = Field(description="The conversation or session")
+    messages: list[RunMessage] = Field(min_length=1, max_length=limits.RUN_MESSAGES)
+    run_id: RunId | None = Field(None, description="A run is counted once by its id; without one it counts each time")
+    user_id: Annotated[str, Field(min_length=1, max_length=256), CLEAN] | None = Field(
+        None, description="Whose memory it becomes, with schemas; the key if left out"
+    )
+    flow_id: RunId | None = Field(None, description="The flow it is a run of; another than the bank's is refused")
+    agent_id: AgentId | None = None
+
+    def run(self) -> NewRun:
+        """As the domain takes it."""
+        from .capture.runs import NewMessage, NewRun
+
+        messages = tuple(
+            NewMessage(one.sender, one.text, one.id, one.name or None, one.occurred_at, one.error) for one in self.messages
+        )
+        return NewRun(self.key, messages, self.run_id, self.user_id, self.flow_id)
+
+    @model_validator(mode="after")
+    def distinct(self) -> Self:
+        """An id stands for one message."""
+        named = [one.id for one in self.messages if one.id is not None]
+        if len(set(named)) < len(named):
+            raise Invalid(("body", "messages"), "two messages of the run have the same id", "duplicate_id")
+        return self
+
+
+class ListRuns(BaseModel):
+    """A page of the captured runs of a key."""
+
+    key: Annotated[EntryKey, Field(min_length=1)]
+    limit: Annotated[int, Field(ge=1, le=limits.LOAD_LIMIT)] = 100
+    cursor: Annotated[str, Field(min_length=1, max_length=4_096), CLEAN] | None = None
+
+
+class EditMessage(Own):
+    """Another text for a captured message."""
+
+    text: RunText
+
+
+class RunsOfKey(Own):
+    """The key whose runs are meant."""
+
+    key: Annotated[EntryKey, Field(min_length=1)]
+
+
+class AskMismatch(BaseModel):
+    """The key to compare."""
+
+    key: Annotated[EntryKey, Field(min_length=1)]
 
 
 class Compact(Own):

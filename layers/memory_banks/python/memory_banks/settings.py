@@ -21,6 +21,7 @@ class Settings(BaseModel):
     ingestion_queue_url: str = Field("", description="SQS queue that `ingest` reads")
     compaction_queue_url: str = Field("", description="SQS queue that `compact` reads")
     export_queue_url: str = Field("", description="SQS queue that `export` reads")
+    distillation_queue_url: str = Field("", description="SQS queue that `distill` reads")
     aws_endpoint_url: str | None = Field(None, description="An AWS emulator instead of AWS")
 
     index: Literal["opensearch", "embedded"] = Field("opensearch", description="Where vectors live")

@@ -43,6 +43,7 @@ class Swept(NamedTuple):
     """Due items it could not finish; they stay due."""
     documents: int = 0
     exports: int = 0
+    ledgers: int = 0
 
     def plus(self, kind: str, done: bool) -> Swept:
         """One more of a kind."""
@@ -79,7 +80,7 @@ def sweep(ports: Ports, schedule: Schedule, *, deadline: int) -> Swept:
 def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int, unexpected: list[Exception]) -> Swept:
     """One due item, by what its key says it is. What fails stays due, and keeps nothing else from its turn."""
     kind = {"H": "partitions", "E": "entries", "X": "cleanups", "B": "banks", "W": "banks", "V": "banks"}
-    kind |= {"D": "documents", "Y": "cleanups", "J": "exports"}
+    kind |= {"D": "documents", "Y": "cleanups", "J": "exports", "L": "ledgers", "O": "banks"}
     name = one.key.sk[0] if one.key.pk[0] in "PG" else one.key.pk[0]
     try:
         match name:
@@ -95,6 +96,10 @@ def _take_up(ports: Ports, one: Due, swept: Swept, deadline: int, unexpected: li
                 done = _thresholds(ports, one)
             case "V":
                 done = _rebuild(ports, one)
+            case "L":
+                done = _ledger(ports, one)
+            case "O":
+                done = _capture(ports, one)
             case "D":
                 done = expiry.take_up(ports, one.key, deadline=deadline)
             case "J":
@@ -174,6 +179,31 @@ def _thresholds(ports: Ports, one: Due) -> bool:
         ports.table.write(Delete(one.key))
         return True
     compaction.send(ports, [compaction.walk_message(banks.from_item(bank_item))])
+    return True
+
+
+def _ledger(ports: Ports, one: Due) -> bool:
+    """A key whose captured runs wait: their message was lost, a queue can't hold one so long, or a distillation died."""
+    from .distillation import distilling
+
+    item = _defer(ports, one, one.key.sk)
+    if item is not None:
+        distilling.take_up(ports, item)
+    return True
+
+
+def _capture(ports: Ports, one: Due) -> bool:
+    """A bank whose capture settings changed: have its waiting runs looked at."""
+    from .capture import trigger
+
+    item = _defer(ports, one, one.key.pk)
+    if item is None:
+        return True
+    bank_item = ports.table.read([banks.key_of(item["account"], item["bank"])])[0]
+    if bank_item is None:
+        ports.table.write(Delete(one.key))
+        return True
+    trigger.send(ports, [trigger.walk_message(banks.from_item(bank_item))])
     return True
 
 

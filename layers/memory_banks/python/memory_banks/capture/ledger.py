@@ -5,7 +5,7 @@ The items of captured runs:
     L#{bank}#{generation}#{0..15} / {partition}          the ledger
     M#{bank}#{generation}#{partition} / N#{place}        a run, and each of its messages
     M#{bank}#{generation}#{partition} / I#{run id}       that this run was counted
-    M#{bank}#{generation}#{partition} / O#{place}        what a batch of messages was made into (see `made`)
+    M#{bank}#{generation}#{partition} / O#{place}        what a batch of messages was made into (see `made`), Q#{ulid} again
     M#{bank}#{generation}#{partition} / A#{place}        a message whose results are still owed (see `owing`)
     Z#{bank}#{generation}#{0..15} / {message id}         where the message with a caller's id is
 
@@ -21,7 +21,7 @@ from ..bank import Bank
 from ..partitions import group_of
 from ..ports import Either, Is, Item, Key
 
-LEASE_MS = 1_000_000
+LEASE_MS = 360_000
 """How long a distillation's lease holds: longer than its function may run."""
 
 START = "0" * 12 + "~"
@@ -56,6 +56,8 @@ class Ledger:
     """The job of the distillation that waits."""
     asked: bool = False
     """Whether it is to start at once."""
+    owes: bool = False
+    """Whether messages wait that were edited, deleted, or are to be tried again."""
     lease: str | None = None
     lease_until: int = 0
     running: str | None = None
@@ -118,7 +120,7 @@ def name_key(bank: Bank, message_id: str) -> Key:
 def from_item(item: Item) -> Ledger:
     """A ledger from its item."""
     known = {name: item[name] for name in _ATTRIBUTES if name in item}
-    return Ledger(partition=item["sk"], asked="asked" in item, **known)
+    return Ledger(partition=item["sk"], asked="asked" in item, owes="owes" in item, **known)
 
 
 _ATTRIBUTES = (
@@ -135,7 +137,7 @@ def unchanged(ledger: Ledger, *names: str) -> tuple[Is | Either, ...]:
         value = getattr(ledger, name)
         if value != getattr(blank, name):
             tests.append(Is(name, "=", value))
-        elif value is None:
+        elif value is None or isinstance(value, bool):
             tests.append(Is(name, "missing"))
         else:
             tests.append(Either((Is(name, "missing"), Is(name, "=", value))))

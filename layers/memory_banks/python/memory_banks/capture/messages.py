@@ -1,0 +1,161 @@
+"""Editing and deleting captured messages: what was made of them follows.
+
+One transaction changes the message, notes that it is owed, and raises the ledger's `edits`, so that a distillation which has
+read the old text can't commit it. Then what was made follows, at once where no model is needed; a process that dies in
+between leaves it to the key's next distillation, which the sweep starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import ids, jobs
+from ..bank import Bank
+from ..errors import Conflict, NotFound, PreconditionFailed
+from ..ports import Action, Delete, Either, Is, Item, Key, Ports, Update
+from ..retrying import until_committed
+from . import ledger as ledgers
+from . import owing, trigger
+from .ledger import Ledger
+
+
+def edit(ports: Ports, bank: Bank, message_id: str, text: str, *, if_match: int | None = None, deadline: int) -> Item:
+    """Give a message another text. Gives its item.
+
+    Raises `NotFound`, `PreconditionFailed` when `if_match` is not its version, and `DatabaseUnavailable`.
+    """
+
+    def changed(item: Item) -> list[Action]:
+        if if_match is not None and item["version"] != if_match:
+            raise PreconditionFailed(f"the message is at version {item['version']}, not {if_match}", code="version_mismatch")
+        key = Key(item["pk"], item["sk"])
+        item["text"], item["version"] = text, item["version"] + 1
+        return [Update(key, set={"text": text, "version": item["version"]}, when=(Is("version", "=", item["version"] - 1),))]
+
+    return _change(ports, bank, message_id, changed, deadline)
+
+
+def delete(ports: Ports, bank: Bank, message_id: str, *, deadline: int) -> None:
+    """Delete a message, and what was made of it alone. Raises `NotFound` and `DatabaseUnavailable`."""
+
+    def removed(item: Item) -> list[Action]:
+        actions: list[Action] = [Delete(Key(item["pk"], item["sk"]), (Is("version", "=", item["version"]),))]
+        name = ledgers.name_key(bank, item["id"])
+        if ids.parse(item["id"]) is None:
+            actions.append(Delete(name, (Either((Is("pk", "missing"), Is("place", "=", item["sk"][2:]))),)))
+        return actions
+
+    _change(ports, bank, message_id, removed, deadline)
+
+
+def retry(ports: Ports, bank: Bank, job_id: str, *, deadline: int) -> Item:
+    """Try again what a distillation's job has set aside, or all of it that failed. Gives the new job.
+
+    Raises `NotFound`, and `Conflict` for a job that has not failed and has nothing set aside (`nothing_to_retry`).
+    """
+    job = jobs.get(ports, bank, job_id)
+    if job["kind"] != "distillation" or "key" not in job or job["status"] not in jobs.FINAL:
+        raise Conflict("Only a distillation that has ended can be tried again.", code="nothing_to_retry")
+    aside = [message for message, _ in job.get("set_aside", ())]
+    if not aside and job["status"] == "completed":
+        raise Conflict("The job is completed and has set nothing aside.", code="nothing_to_retry")
+    for message_id in aside:
+        try:
+            _change(ports, bank, message_id, lambda _: [], deadline)
+        except NotFound:
+            continue
+    return trigger.flush(ports, bank, job["key"], deadline=deadline)
+
+
+def _change(ports: Ports, bank: Bank, message_id: str, change: Callable[[Item], list[Action]], deadline: int) -> Item:
+    def attempt() -> tuple[Item, Ledger, bool]:
+        partition, item, ledger = _locate(ports, bank, message_id)
+        actions = change(item)
+        place = item["sk"][2:]
+        distilled = ledger.reset is None and (place <= ledger.at or _planned(ports, bank, ledger, place))
+        now = ports.clock.now()
+        if distilled:
+            stamp = ids.ulids(now, ids.LOWEST, 1, ports.chance)[0]
+            work: owing.Work = "carry" if actions and "failed" not in item else "distil"
+            actions.append(owing.put(bank, partition, place, work, stamp, item.get("made")))
+            actions.append(owing.noted(bank, ledger, trigger.marks(partition, 0, now)))
+        else:
+            at = ledgers.ledger_key(bank, partition)
+            actions.append(Update(at, add={"edits": 1}, when=ledgers.unchanged(ledger, "at", "plan", "reset")))
+        ports.table.transact(actions)
+        return item, ledger, distilled
+
+    item, ledger, distilled = until_committed(attempt, ports.clock, ports.chance, deadline)
+    if distilled:
+        from ..distillation import following
+
+        following.follow(ports, bank, ledger, deadline=deadline)
+        trigger.send(ports, [trigger.message_of(bank, ledger.partition)])
+    return item
+
+
+def _planned(ports: Ports, bank: Bank, ledger: Ledger, place: str) -> bool:
+    """Whether documents are being written of the message."""
+    if ledger.plan is None:
+        return False
+    item = ports.table.read([Key(ledgers.runs_pk(bank, ledger.partition), ledger.plan)])[0]
+    return item is not None and place in item["messages"]
+
+
+def _locate(ports: Ports, bank: Bank, message_id: str) -> tuple[str, Item, Ledger]:
+    """The partition, the message and the ledger. Raises `NotFound`, also for what was forgotten or is past the retention."""
+    if parsed := ids.parse(message_id):
+        number = ids.decode(parsed.ulid)
+        partition, place = parsed.partition, ledgers.place_of(number >> 16, number & 0xFFFF)
+    else:
+        name = ports.table.read([ledgers.name_key(bank, message_id)])[0]
+        if name is None:
+            raise NotFound("There is no such message.")
+        partition, place = name["partition"], name["place"]
+    item, found = ports.table.read([Key(ledgers.runs_pk(bank, partition), "N#" + place), ledgers.ledger_key(bank, partition)])
+    cutoff = bank.cutoff(ports.clock.now())
+    if item is None or found is None or (cutoff is not None and item["captured_at"] <= cutoff):
+        raise NotFound("There is no such message.")
+    ledger = ledgers.from_item(found)
+    if int(place[:12]) <= ledger.forgotten:
+        raise NotFound("There is no such message.")
+    return partition, item, ledger
+
+
+def mismatch(ports: Ports, bank: Bank, key: str) -> dict[str, Any]:
+    """Whether what was made of a key's messages is there: counts, and what is missing.
+
+    `missing` are messages whose entry was deleted on its own or is gone with a compaction; `unindexed` entries that can't be
+    found yet.
+    """
+    from .. import partitions
+    from ..entries import from_item as entry_from
+    from . import listing
+    from . import made as records
+
+    ledger = listing.get(ports, bank, key)
+    cutoff = bank.cutoff(ports.clock.now())
+    made = told = unindexed = 0
+    missing: list[str] = []
+    head_item = ports.table.read([partitions.head_key(bank, ledger.partition)])[0]
+    head = partitions.head_from(head_item) if head_item else None
+    for record in records.all_of(ports, bank, ledger.partition):
+        told += len(record.told)
+        items = ports.table.read([partitions.entry_key(bank, ledger.partition, sort) for sort in record.entries])
+        for number, item in enumerate(items):
+            entry = entry_from(item) if item is not None else None
+            if entry is None or not partitions.alive(head, entry, cutoff):
+                missing.append(record.told[number] if record.kind == "none" else record.sk[2:])
+                continue
+            made += 1
+            unindexed += not entry.indexed
+    return {
+        "key": key,
+        "messages": told,
+        "entries": made,
+        "missing": len(missing),
+        "unindexed": unindexed,
+        "mismatch": bool(missing),
+        **listing.summary(ledger),
+    }
