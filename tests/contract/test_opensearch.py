@@ -14,7 +14,7 @@ import pytest
 from memory_banks.adapters.embedded import analysis
 from memory_banks.adapters.embedded.embedder import SentenceEncoder
 from memory_banks.adapters.embedded.index import EmbeddedIndex
-from memory_banks.adapters.opensearch import OpenSearchIndex
+from memory_banks.adapters.opensearch import OpenSearchIndex, mapping
 from memory_banks.adapters.opensearch.client import connect
 from memory_banks.adapters.opensearch.mapping import SHOWN
 from memory_banks.clock import SystemClock
@@ -22,6 +22,7 @@ from memory_banks.ports import Filter, Form, Hit, Index, IndexDocument
 from memory_banks.settings import Settings
 
 from tests.contract.test_index import DIMENSIONS, chunk, entry, find, near, partition, put, towards, window
+from tests.doubles.world import Counts
 
 pytestmark = pytest.mark.opensearch
 
@@ -67,7 +68,7 @@ def test_processes_race_to_create_the_index(opensearch_index: OpenSearchIndex, o
     code = textwrap.dedent("""
         import random, sys
         sys.path[:0] = {paths!r}
-        from memory_banks.adapters.opensearch import OpenSearchIndex
+        from memory_banks.adapters.opensearch import OpenSearchIndex, mapping
         from memory_banks.clock import SystemClock
         from memory_banks.settings import Settings
         from tests.contract.test_index import DIMENSIONS, chunk
@@ -114,6 +115,27 @@ def test_more_watermarks_than_a_query_has_clauses_for_are_kept(opensearch_index:
     above = {partition(key): entry(0)[:26] for key in keys}
     hits = find(opensearch_index, name, text="text " * 600, size=1_000, above=above)
     assert {hit.entry for hit in hits} == {entry(1, key) for key in keys}
+
+
+def test_an_index_of_an_older_version_serves_on_and_is_named(
+    opensearch: Settings, client: Any, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its words are scored as they were; BM25 of a field can't be changed. What is made today raises no such word."""
+    template = mapping.template(name, DIMENSIONS, opensearch)["template"]
+    del template["settings"]["index"]["similarity"], template["mappings"]["properties"]["tokens"]
+    for form in mapping.FORMS:
+        template["mappings"]["properties"][mapping.text_field(form)].pop("similarity", None)
+    client.indices.create(index=name, body=template)
+    counts = Counts()
+    index = OpenSearchIndex.from_settings(opensearch, SystemClock(), random.SystemRandom(), counts)
+    put(index, name, chunk(1, "a word", tokens=2))
+    assert near(index, name) == [f"{entry(1)}#0"]
+    assert counts.counted == {"IndexOutdated": 1}
+    assert f"the index {name} is not as it would be made today" in caplog.text
+    put(index, f"{name}-new", chunk(1))
+    again = OpenSearchIndex.from_settings(opensearch, SystemClock(), random.SystemRandom(), counts)
+    put(again, f"{name}-new", chunk(2))
+    assert counts.counted == {"IndexOutdated": 1}
 
 
 TEXTS = [

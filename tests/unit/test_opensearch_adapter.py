@@ -18,6 +18,7 @@ from memory_banks.settings import Settings
 from tests.contract.test_index import chunk, entry, partition, towards
 from tests.doubles.clock import ManualClock
 from tests.doubles.scripted_server import HANG_UP, Asked, ScriptedServer, scripted_server
+from tests.doubles.world import Counts
 
 OVERLOAD = {"status": 429, "error": {"type": "opensearch_rejected_execution_exception", "reason": "queue is full"}}
 BROKEN = {"status": 400, "error": {"type": "mapper_parsing_exception", "reason": "no", "caused_by": {"type": "x", "reason": "y"}}}
@@ -60,7 +61,7 @@ def ids_in(asked: Asked) -> list[str]:
 def test_a_document_is_written_with_its_version_and_routed_by_its_bank(server: ScriptedServer, index: OpenSearchIndex) -> None:
     server.answers = [(200, {}), items(CREATED)]
     assert write(index, chunk(1, version=7)) == [Outcome(f"{entry(1)}#0", "written")]
-    assert [(asked.method, asked.path.split("?")[0]) for asked in server.asked] == [("PUT", "/i/_mapping"), ("POST", "/i/_bulk")]
+    assert [(asked.method, asked.path.split("?")[0]) for asked in server.asked] == [("GET", "/i"), ("POST", "/i/_bulk")]
     action, body = server.asked[1].lines
     expected = {"_id": f"bank:{entry(1)}#0", "routing": "bank", "version": 7, "version_type": "external_gte"}
     assert action == {"index": expected}
@@ -73,14 +74,14 @@ def test_an_index_that_is_there_is_looked_for_once(server: ScriptedServer, index
     server.answers = [(200, {}), items(CREATED), items(CREATED)]
     write(index, chunk(1))
     write(index, chunk(2))
-    assert [asked.method for asked in server.asked] == ["PUT", "POST", "POST"]
+    assert [asked.method for asked in server.asked] == ["GET", "POST", "POST"]
 
 
 def test_a_new_index_comes_from_its_template(server: ScriptedServer, index: OpenSearchIndex) -> None:
     server.answers = [(404, {}), (200, {"acknowledged": True}), (200, {"acknowledged": True}), items(CREATED)]
     write(index, chunk(1))
     assert [(asked.method, asked.path.split("?")[0]) for asked in server.asked] == [
-        ("PUT", "/i/_mapping"),
+        ("GET", "/i"),
         ("PUT", "/_index_template/i"),
         ("PUT", "/i"),
         ("POST", "/i/_bulk"),
@@ -107,7 +108,7 @@ def test_an_index_that_can_t_be_made_says_why(server: ScriptedServer, index: Ope
 def test_an_index_that_went_away_is_made_again(server: ScriptedServer, index: OpenSearchIndex, answer: Any) -> None:
     server.answers = [(200, {}), answer, (404, {}), (200, {}), (200, {}), items(CREATED)]
     assert write(index, chunk(1))[0].status == "written"
-    assert [asked.method for asked in server.asked] == ["PUT", "POST", "PUT", "PUT", "PUT", "POST"]
+    assert [asked.method for asked in server.asked] == ["GET", "POST", "GET", "PUT", "PUT", "POST"]
 
 
 def test_each_document_has_its_own_outcome(server: ScriptedServer, index: OpenSearchIndex) -> None:
@@ -353,6 +354,79 @@ def test_keys_that_were_never_compacted_cost_one_clause() -> None:
     clause = queries.filters(Filter("bank", 1, above=many))
     assert clause["bool"].keys() == {"filter"}
     assert len(clause["bool"]["filter"]) == 3
+
+
+@pytest.mark.parametrize(("watermarks", "searches"), [(0, 1), (400, 1), (401, 2), (1_000, 3)])
+def test_watermarks_beyond_a_query_s_room_are_shared_out(watermarks: int, searches: int) -> None:
+    above = {partition(f"k{n}"): entry(n)[:26] if n < watermarks else "0" * 26 for n in range(watermarks + 300)}
+    parts = queries.portions(Filter("bank", 1, above=above, speakers=("Ann",)))
+    assert len(parts) == searches
+    assert all(part.speakers == ("Ann",) for part in parts)
+    shared = [name for part in parts for name in part.above or ()]
+    assert sorted(shared) == sorted(above)
+    assert {name: mark for part in parts for name, mark in (part.above or {}).items()} == above
+    for part in parts:
+        assert len(queries.filters(part)["bool"].get("must_not", [])) <= queries.MOST_WATERMARKS
+
+
+def test_the_hits_of_shared_out_keys_are_put_together_by_score(server: ScriptedServer, index: OpenSearchIndex) -> None:
+    above = {partition(f"k{n}"): entry(n)[:26] for n in range(500)}
+
+    def found(n: int, score: float) -> dict[str, Any]:
+        shown = documents.body(chunk(n), 8) | {"entry": entry(n)}
+        return {
+            "_id": f"bank:{entry(n)}#0",
+            "_score": score,
+            "_source": {name: shown[name] for name in mapping.SHOWN if name in shown},
+        }
+
+    first, second = [found(1, 0.9), found(2, 0.5)], [found(3, 0.7), found(4, 0.4)]
+    server.answers = [(200, {"responses": [{"hits": {"hits": hits}} for hits in (first, second)]})]
+    (ranking,) = index.search("i", Filter("bank", 1, above=above), vector=None, text="word", forms=("chunk",), size=3)
+    assert [(hit.entry, hit.score) for hit in ranking.hits] == [(entry(1), 0.9), (entry(3), 0.7), (entry(2), 0.5)]
+    assert len(server.asked) == 1
+
+
+def made(server: ScriptedServer, **changed: Any) -> dict[str, Any]:
+    """An index as OpenSearch tells it: numbers of settings are text."""
+    template = mapping.template("i", 8, settings(server, **changed))["template"]
+    similarity = {"short_texts": {"type": "BM25", "k1": "0.6", "b": "0.4"}}
+    return {"settings": {"index": {"similarity": similarity}}, "mappings": template["mappings"]}
+
+
+def test_an_index_as_made_today_is_only_looked_at(server: ScriptedServer, clock: ManualClock, chance: random.Random) -> None:
+    counts = Counts()
+    index = OpenSearchIndex.from_settings(settings(server), clock, chance, counts)
+    server.answers = [(200, {"i": made(server)}), items(CREATED)]
+    write(index, chunk(1))
+    assert [asked.method for asked in server.asked] == ["GET", "POST"]
+    assert counts.counted == {}
+
+
+def test_an_index_without_a_newer_field_is_given_it(server: ScriptedServer, index: OpenSearchIndex) -> None:
+    old = made(server)
+    del old["mappings"]["properties"]["tokens"]
+    server.answers = [(200, {"i": old}), (200, {}), items(CREATED)]
+    write(index, chunk(1))
+    assert (server.asked[1].method, server.asked[1].path.split("?")[0]) == ("PUT", "/i/_mapping")
+    assert server.asked[1].lines == [{"properties": {"tokens": {"type": "long"}}}]
+
+
+def test_what_can_t_be_changed_of_an_older_index_is_told_once(
+    server: ScriptedServer, clock: ManualClock, chance: random.Random, caplog: pytest.LogCaptureFixture
+) -> None:
+    counts = Counts()
+    index = OpenSearchIndex.from_settings(settings(server), clock, chance, counts)
+    old = made(server, opensearch_engine="faiss")
+    old["settings"]["index"] = {}
+    for form in mapping.FORMS:
+        old["mappings"]["properties"][mapping.text_field(form)].pop("similarity", None)
+    server.answers = [(200, {"i": old}), items(CREATED), items(CREATED)]
+    write(index, chunk(1))
+    write(index, chunk(2))
+    assert counts.counted == {"IndexOutdated": 2}
+    assert "words are scored by another BM25" in caplog.text
+    assert "its vectors are in faiss, the setting says lucene" in caplog.text
 
 
 # --------------------------------------------------------------------------------------------------------------------

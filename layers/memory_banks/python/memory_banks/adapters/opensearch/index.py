@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from ...ports import (
     Indexed,
     IndexUnavailable,
     Method,
+    Metrics,
     Outcome,
     Ranking,
     Statistics,
@@ -23,6 +25,8 @@ from ...settings import Settings
 from . import bulk, documents, mapping, queries, statistics
 from .calls import OVERLOADED, REFUSED_US, Calls, Patience, Refused, reason
 from .client import connect
+
+logger = logging.getLogger(__name__)
 
 SEARCH_SECONDS = 8.0
 WRITE_SECONDS = 25.0
@@ -35,17 +39,18 @@ PAGE = 1000
 class OpenSearchIndex:
     """`OpenSearchIndex.from_settings(settings, clock, chance)`. Safe for threads; connects with the first request."""
 
-    def __init__(self, calls: Calls, settings: Settings) -> None:
+    def __init__(self, calls: Calls, settings: Settings, metrics: Metrics | None = None) -> None:
         self._calls = calls
+        self._metrics = metrics
         self._settings = settings
         self._known: set[str] = set()
         faiss = settings.opensearch_engine == "faiss"
         self._similarity = documents.of_inner_product if faiss else documents.as_it_is
 
     @classmethod
-    def from_settings(cls, settings: Settings, clock: Clock, chance: Chance) -> Self:
+    def from_settings(cls, settings: Settings, clock: Clock, chance: Chance, metrics: Metrics | None = None) -> Self:
         """The index at `opensearch_url`."""
-        return cls(Calls(lambda: connect(settings), clock, chance), settings)
+        return cls(Calls(lambda: connect(settings), clock, chance), settings, metrics)
 
     # ----------------------------------------------------------------------------------------------------------------
     # Writes
@@ -180,13 +185,22 @@ class OpenSearchIndex:
         self._known.add(name)
 
     def _there(self, name: str, patience: Patience) -> bool:
-        """Whether the index is there; one that an earlier version made has all fields then."""
+        """Whether the index is there; one that an earlier version made has all fields then, and what else differs is told."""
         try:
-            self._calls.ask("PUT", f"/{name}/_mapping", body={"properties": mapping.ADDED}, patience=patience)
+            told = self._calls.ask("GET", f"/{name}", patience=patience)
         except Refused as problem:
             if problem.status != 404:
                 raise
             return False
+        for made in told.values():
+            if mapping.lacks(made):
+                self._calls.ask("PUT", f"/{name}/_mapping", body={"properties": mapping.ADDED}, patience=patience)
+            for difference in mapping.differences(made, self._settings):
+                logger.warning(
+                    "the index %s is not as it would be made today: %s; docs/opensearch.md says how to renew it", name, difference
+                )
+                if self._metrics is not None:
+                    self._metrics.count("IndexOutdated")
         return True
 
     def _refresh(self, name: str, patience: Patience) -> None:

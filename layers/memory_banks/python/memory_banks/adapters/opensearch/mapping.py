@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...ports import Form
@@ -20,8 +21,13 @@ SHOWN = ["entry", "form", "members", "versions", "previous", "start", "end", "oc
 """All that `_source` keeps: what a hit needs. Text and vector are indexed and can't be asked for."""
 
 
+FORMS: tuple[Form, ...] = ("chunk", "window")
+
 ADDED = {"tokens": {"type": "long"}}
 """Fields that an index made by an earlier version of ours may lack; it is given them before the first write."""
+
+Made = Mapping[str, Any]
+"""An index as OpenSearch tells it: `settings` and `mappings`."""
 
 VERSION = 2
 """Of the template; grows with every change of it."""
@@ -46,6 +52,30 @@ def template(name: str, dimensions: int, settings: Settings) -> dict[str, Any]:
         "template": {"settings": _settings(settings), "mappings": _mappings(dimensions, settings)},
         "_meta": {"description": "Memory Banks: chunks and windows of one embedding model"},
     }
+
+
+def lacks(made: Made) -> bool:
+    """Whether an index is without fields that it can be given."""
+    return not ADDED.keys() <= _properties(made).keys()
+
+
+def differences(made: Made, settings: Settings) -> list[str]:
+    """How an index differs from one made today, in what can't be changed any more."""
+    found = []
+    similarity = made.get("settings", {}).get("index", {}).get("similarity", {}).get(SIMILARITY, {})
+    parameters = [float(similarity.get(name, "nan")) for name in ("k1", "b")]
+    named = {_properties(made).get(text_field(form), {}).get("similarity") for form in FORMS}
+    if parameters != [BM25_K1, BM25_B] or named != {SIMILARITY}:
+        found.append("words are scored by another BM25 than that for short texts")
+    engines = {_properties(made).get(vector_field(form), {}).get("method", {}).get("engine") for form in FORMS}
+    if engines != {settings.opensearch_engine}:
+        found.append(f"its vectors are in {', '.join(sorted(map(str, engines)))}, the setting says {settings.opensearch_engine}")
+    return found
+
+
+def _properties(made: Made) -> Mapping[str, Any]:
+    properties: Mapping[str, Any] = made.get("mappings", {}).get("properties", {})
+    return properties
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
