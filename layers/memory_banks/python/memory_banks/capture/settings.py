@@ -41,7 +41,7 @@ class CaptureSettings(_Settings):
         "none", description="Messages as they are, what a prompt makes of them, or documents by schemas"
     )
     instructions: Prompt | None = Field(None, description="For prompt and schemas: what to remember")
-    kill_phrase: Annotated[str, Field(min_length=1, max_length=200), CLEAN] = Field(
+    kill_phrase: Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S"), CLEAN] = Field(
         "NO_INGEST", description="An answer that skips the batch"
     )
     kill_match: KillMatch = Field("contains", description="The answer contains the phrase, or is nothing else")
