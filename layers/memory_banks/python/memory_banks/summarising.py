@@ -48,7 +48,7 @@ _SUMMARY_WORD = (
 _INTRODUCTIONS = (
     # "Sure! Here is the summary you asked for:"
     r"(?:(?:sure|certainly|of course|okay|ok)[,!.:]?\s+)?"
-    r"(?:here(?:'s|’s| is)|below is|the following is|hier ist|voici|aquí está|aqui está|ecco)\b[^:\n]{0,80}:",
+    r"(?:here(?:'s|’s| is| are)|below (?:is|are)|the following (?:is|are)|hier ist|voici|aquí está|aqui está|ecco)\b[^:\n]{0,80}:",
     # "Summary:", "**Summary**:", "Summary of the conversation:" on a line of its own, "## Summary"
     rf"[#*_\s]*(?:the\s+|die\s+|le\s+|el\s+|o\s+|il\s+)?{_SUMMARY_WORD}[*_]*\s*[:：][*_]*",
     rf"[#*_\s]*(?:the\s+|die\s+|le\s+|el\s+|o\s+|il\s+)?{_SUMMARY_WORD}[^:：\n]{{0,60}}[:：][*_]*\s*\n",

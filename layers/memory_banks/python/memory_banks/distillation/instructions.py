@@ -27,8 +27,8 @@ Keep only what will still matter in other conversations. First judge the convers
 2. durable preferences: tools, formats, constraints;
 3. active projects and milestones: goals, deadlines, work of several steps.
 
-Stack traces and the debugging of syntax, filler, and facts that only repeat what was said before are worth no point. With no point at \
-all, answer exactly: {KILL_PHRASE}
+Stack traces and the debugging of syntax, filler, and facts that only repeat what was said before are worth nothing. With no point \
+at all, answer exactly: {KILL_PHRASE}
 Otherwise answer with nothing but the durable facts, as concise bullets, one fact each; leave out debugging that is over when the \
 session is. Don't write the points."""
 
