@@ -28,6 +28,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
+    from memory_banks.ports import UnknownModel
     from pydantic import ValidationError
 
     from local import service
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = service.Options(options.port, options.api_key, options.data_dir, options.sweep_seconds)
     try:
         service.run(chosen, lambda started: _tell(started, chosen))
-    except (service.PortTaken, InUse, EmulatorFailed, InstallFailed) as error:
+    except (service.PortTaken, InUse, EmulatorFailed, InstallFailed, UnknownModel) as error:
         raise Failure(str(error)) from error
     except OSError as error:
         raise Failure(f"{options.data_dir or 'the temporary folder'} can't be used: {error}") from error

@@ -245,6 +245,14 @@ def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
     assert "MEMORY_BANKS_CHAT_WINDOW" in done.stderr
 
 
+@pytest.mark.parametrize("setting", ["MEMORY_BANKS_CHAT_MODEL", "MEMORY_BANKS_RERANK_MODEL"])
+def test_a_model_that_no_provider_has_is_named(tmp_path: Path, setting: str) -> None:
+    done = run("serve", "--port", "0", "--data-dir", str(tmp_path / "data"), **{setting: "misspelt"})
+
+    assert done.returncode == 1
+    assert re.fullmatch(r"memory-banks: Unknown model 'misspelt': .*openai/MODEL\.\n", done.stderr), done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
