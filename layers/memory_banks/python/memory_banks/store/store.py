@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
-from ..ports import Ports
+from ..ports import Action, Ports
 from . import filters, indexing, listing, namespaces, reading, searching, writing
 from .document import Document
 from .indexing import Indexing
@@ -49,16 +49,18 @@ class Store:
         ttl: float | None = None,
         if_version: str | None = None,
         if_absent: bool = False,
+        along: Sequence[Action] = (),
         deadline: int,
     ) -> Document:
         """Write a document; when it returns, every read and search sees it. An update keeps `created_at`.
 
         `index`: None embeds the default paths, False nothing, a list these paths. `ttl`: minutes from the last access.
         `if_version` and `if_absent` compare and set: `PreconditionFailed` when another version, or one at all, is there.
+        `along`: actions on other items, in the same transaction; `Superseded` when a condition of theirs does not hold.
         """
         wanted = Write(tuple(namespace), key, value, index, ttl, if_version, if_absent)
         namespaces.writable(self._checked(wanted, ("body",)).namespace)
-        [document] = self._write([wanted], deadline)
+        [document] = self._write([wanted], deadline, along)
         assert document is not None
         return document
 
@@ -160,9 +162,9 @@ class Store:
             offset=wanted.offset,
         )
 
-    def _write(self, wanted: Sequence[Write], deadline: int) -> list[Document | None]:
+    def _write(self, wanted: Sequence[Write], deadline: int, along: Sequence[Action] = ()) -> list[Document | None]:
         embeds = any(one.value is not None and one.index is not False for one in wanted)
-        return writing.write(self._ports, self._account, self._indexing if embeds else None, wanted, deadline=deadline)
+        return writing.write(self._ports, self._account, self._indexing if embeds else None, wanted, along=along, deadline=deadline)
 
 
 def check(operation: Operation, loc: Loc) -> None:

@@ -33,7 +33,7 @@ from ..ports import (
     Table,
     TableUnavailable,
 )
-from ..retrying import FIRST_PAUSE, LONGEST_PAUSE
+from ..retrying import FIRST_PAUSE, LONGEST_PAUSE, Superseded
 from . import document, indexing, leavings, namespaces, rows, values
 from .document import Document
 from .indexing import Indexing, Vectors
@@ -79,13 +79,24 @@ class _Planned:
     vectors: list[Sequence[float]] = field(default_factory=list)
 
 
-def write(ports: Ports, account: str, indexed: Indexing | None, wanted: Sequence[Write], *, deadline: int) -> list[Document | None]:
+def write(
+    ports: Ports,
+    account: str,
+    indexed: Indexing | None,
+    wanted: Sequence[Write],
+    *,
+    along: Sequence[Action] = (),
+    deadline: int,
+) -> list[Document | None]:
     """Make these writes, answered in their order: the document as it is now, None of a deleted one.
 
     Everything is checked before anything is written. Of two writes to one document the last is made. Each is atomic; several
-    are not: a later failure leaves the earlier ones. Raises `Invalid`, `TooLarge`, `PreconditionFailed`, `DatabaseUnavailable`
-    (with `written`), `IndexUnavailable`, `BlobsUnavailable`, `ModelError`.
+    are not: a later failure leaves the earlier ones. `along`: actions on other items, done with the one document that is written,
+    both or none; `Superseded` when a condition of theirs does not hold. Raises `Invalid`, `TooLarge`, `PreconditionFailed`,
+    `DatabaseUnavailable` (with `written`), `IndexUnavailable`, `BlobsUnavailable`, `ModelError`.
     """
+    if along and len(wanted) != 1:
+        raise ValueError("actions go along with one document")
     last = {namespaces.place(one.namespace, one.key): (position, one) for position, one in enumerate(wanted)}
     planned = [_plan(one, place, indexed, position, len(wanted)) for place, (position, one) in last.items()]
     _embed(indexed, planned)
@@ -94,7 +105,7 @@ def write(ports: Ports, account: str, indexed: Indexing | None, wanted: Sequence
     pause = FIRST_PAUSE
     while waiting:
         try:
-            waiting = _round(ports, account, indexed, waiting, done)
+            waiting = _round(ports, account, indexed, waiting, done, along)
         except Contended:
             waiting = [one for one in waiting if one.place not in done]
         except TableUnavailable as error:
@@ -148,7 +159,12 @@ class _Version:
 
 
 def _round(
-    ports: Ports, account: str, indexed: Indexing | None, waiting: Sequence[_Planned], done: dict[str, Document | None]
+    ports: Ports,
+    account: str,
+    indexed: Indexing | None,
+    waiting: Sequence[_Planned],
+    done: dict[str, Document | None],
+    along: Sequence[Action],
 ) -> list[_Planned]:
     """Try each once. What another write got in the way of is given back, for another round."""
     again: list[_Planned] = []
@@ -159,12 +175,18 @@ def _round(
         versions = [_version(ports, account, indexed, one, item, now) for one, item in zip(some, items, strict=True)]
         done |= {one.place: None for one, version in zip(some, versions, strict=True) if version is None}
         made = [one for one in versions if one is not None]
+        if along and not made:
+            _alone(ports, along)
         _write_outside(ports, account, indexed, made)
         committed: list[_Version] = []
-        for group in _groups(account, made, now):
-            for together in _committed(ports, group):
-                committed += together
-                done |= {version.planned.place: _document(version, now) for version in together}
+        try:
+            for group in _groups(account, made, now):
+                for together in _committed(ports, group, along):
+                    committed += together
+                    done |= {version.planned.place: _document(version, now) for version in together}
+        except Superseded:
+            _clear(ports, account, (), made)
+            raise
         kept = {one.version for one in committed}
         lost = [one for one in made if one.version not in kept]
         _clear(ports, account, committed, lost)
@@ -189,16 +211,27 @@ def _groups(account: str, made: Sequence[_Version], now: int) -> Iterator[list[t
         yield group
 
 
-def _committed(ports: Ports, group: Sequence[tuple[_Version, list[Action]]]) -> Iterator[list[_Version]]:
+def _committed(ports: Ports, group: Sequence[tuple[_Version, list[Action]]], along: Sequence[Action]) -> Iterator[list[_Version]]:
     """Commit a group at once, or, where something is in the way of one of them, one by one; what was committed, as it is."""
+    actions = [action for _, own in group for action in own]
     try:
-        ports.table.transact([action for _, own in group for action in own])
-    except (ConditionFailed, Contended):
+        ports.table.transact([*actions, *along])
+    except (ConditionFailed, Contended) as error:
+        if isinstance(error, ConditionFailed) and along and max(error.failed) >= len(actions):
+            raise Superseded from error
         if len(group) > 1:
             for one in group:
-                yield from _committed(ports, [one])
+                yield from _committed(ports, [one], along)
     else:
         yield [version for version, _ in group]
+
+
+def _alone(ports: Ports, along: Sequence[Action]) -> None:
+    """What was to go along with a write that there is nothing of."""
+    try:
+        ports.table.transact(along)
+    except ConditionFailed as error:
+        raise Superseded from error
 
 
 def _version(ports: Ports, account: str, indexed: Indexing | None, one: _Planned, old: Item | None, now: int) -> _Version | None:
