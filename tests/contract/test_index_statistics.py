@@ -98,16 +98,32 @@ def test_only_the_range_of_this_bank_and_generation_counts(index: Index, name: s
     assert index.statistics(name, inside, 3) == recount(documents[3:7])
 
 
-def test_what_is_hidden_does_not_count(index: Index, name: str) -> None:
-    """What a compaction replaced counts no more, its summary does; other keys are not touched."""
+@pytest.mark.parametrize("others", [0, 30])
+def test_what_is_hidden_does_not_count(index: Index, name: str, others: int) -> None:
+    """What a compaction replaced counts no more, its summary does; other keys are not touched. Many watermarks hide nothing."""
     documents = [chunk(n, key=key, tokens=n + 1) for n in range(6) for key in "ab"]
+    documents += [chunk(9, key=f"other {n}", tokens=5) for n in range(others)]
     summary = chunk(3, key="a", summary=True, tokens=2)
     put(index, name, *documents, summary)
-    hidden = {partition("a"): ids.at(START + 3_000)[:10] + "Z" * 16}
+    empty = {partition(f"other {n}"): ids.at(START + 8_000) for n in range(others)}
+    hidden = empty | {partition("a"): ids.at(START + 3_000)[:10] + "Z" * 16}
     left = [one for one in documents if one.partition != partition("a") or one.created_at > START + 3_000]
     assert index.statistics(name, Counted("bank", 1, 0, START * 2, hidden), 3) == recount(left)
-    hidden = {partition("a"): summary.entry[:26]}
+    hidden = empty | {partition("a"): summary.entry[:26]}
     assert index.statistics(name, Counted("bank", 1, 0, START * 2, hidden), 3) == recount([*left, summary])
+    older = chunk(2, key="a", summary=True, tokens=2)
+    put(index, name, older)
+    assert index.statistics(name, Counted("bank", 1, 0, START * 2, hidden), 3) == recount([*left, summary])
+    gone = empty | {partition("a"): summary.entry[:26] + "S"}
+    assert index.statistics(name, Counted("bank", 1, 0, START * 2, gone), 3) == recount(left)
+
+
+@pytest.mark.parametrize("others", [0, 30])
+def test_an_erased_summary_is_hidden_though_nothing_else_is_left_there(index: Index, name: str, others: int) -> None:
+    summary, kept = chunk(3, key="a", summary=True, tokens=2), chunk(4, key="a", tokens=7)
+    put(index, name, summary, kept)
+    gone = {partition(f"other {n}"): ids.at(START) for n in range(others)} | {partition("a"): summary.entry[:26] + "S"}
+    assert index.statistics(name, Counted("bank", 1, 0, START * 2, gone), 3) == recount([kept])
 
 
 def test_many_hidden_watermarks_are_possible(index: Index, name: str) -> None:

@@ -145,6 +145,10 @@ def test_what_a_compaction_replaced_does_not_count_and_its_summary_is_told(api: 
     assert found["summary"]["compaction_summaries"] == 1
     assert found["summary"]["entries"] == keys[0]["entries"] < 12
     assert found["top_keys"] == [{"value": "k", "entries": keys[0]["entries"]}]
+    summary = api("GET", f"/memory_banks/{bank}/entries", query={"key": "k"}).json["entries"][0]
+    assert api("DELETE", f"/memory_banks/{bank}/entries/{summary['id']}").status == 204
+    after = stats(api, bank)["summary"]
+    assert (after["compaction_summaries"], after["entries"]) == (0, keys[0]["entries"])
 
 
 def test_a_forgotten_key_is_not_told_even_before_its_clean_up(api: Client, world: World) -> None:

@@ -417,7 +417,8 @@ class Counted:
     since: int
     until: int
     hidden: Mapping[str, str] = field(default_factory=dict)
-    """Watermarks by partition: what lies at or below is gone, though it may not be removed yet. At most 500."""
+    """Sort positions by partition: what lies at or below is gone, though it may not be removed yet. A watermark, with an `S`
+    where its summary is gone too. At most 500."""
 
 
 class Spread(NamedTuple):

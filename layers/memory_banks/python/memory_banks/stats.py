@@ -99,8 +99,10 @@ def _walk(ports: Ports, bank: Bank, now: int) -> _Heads:
             for item in page.items:
                 compacted, watermark = item.get("compacted_at", 0), item.get("watermark", ids.LOWEST)
                 last = max(last, compacted)
-                if compacted > now - REMOVED_AFTER or item.get("forgotten") == watermark:
-                    gone.append((compacted, watermark, item["sk"]))
+                forgotten = item.get("forgotten") == watermark
+                if compacted > now - REMOVED_AFTER or forgotten:
+                    # With what was erased went the summary, which sorts right after its watermark.
+                    gone.append((compacted, watermark + "S" * forgotten, item["sk"]))
             after = page.after
     gone.sort(reverse=True)
     return _Heads(last, {partition: watermark for _, watermark, partition in gone[:HIDDEN]})

@@ -141,6 +141,8 @@ class OpenSearchIndex:
 
     def statistics(self, name: str, counted: Counted, top: int) -> Statistics:
         """See `ports.Index.statistics`. All documents of a bank are on one shard, so what it counts is exact."""
+        if len(counted.hidden) > statistics.CHEAP:
+            counted = statistics.still_hiding(counted, self._counted(name, counted.bank, statistics.oldest_left(counted)))
         figures = statistics.asked(counted, top)
         answer = self._counted(name, counted.bank, figures)
         rank = statistics.rank_of_age(answer)
