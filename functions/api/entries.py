@@ -14,7 +14,7 @@ from memory_banks import agents, banks, ids, loading, partitions, writing
 from memory_banks.entries import Entry
 from memory_banks.errors import Invalid, NotFound
 from memory_banks.limits import IDEMPOTENCY_KEY_LENGTH
-from memory_banks.requests import CorrectEntry, ForgetKey, ListKeys, LoadEntries, Write, WriteOptions, entries_of
+from memory_banks.requests import CorrectEntry, ForgetKey, ListKeys, LoadEntries, Write, WriteOne, WriteOptions, entries_of
 
 from .answers import ANSWER_BYTES, Answer, answer, documented, nothing, wire_bytes
 from .event import raw_body
@@ -46,14 +46,19 @@ def write_entries(
 ) -> Answer:
     """One entry, or up to 100 under `entries`. Durable when answered, searchable soon after (`wait=true` waits for that)."""
     call = router.call("write")
-    written = writing.write(
-        call.ports,
-        call.account,
-        bank_id,
-        entries_of(body),
-        idempotency=_idempotency(idempotency_key),
-        deadline=call.deadline,
-    )
+    try:
+        written = writing.write(
+            call.ports,
+            call.account,
+            bank_id,
+            entries_of(body),
+            idempotency=_idempotency(idempotency_key),
+            deadline=call.deadline,
+        )
+    except Invalid as error:
+        if isinstance(body, WriteOne) and error.loc[:3] == ("body", "entries", 0):
+            raise Invalid(("body", *error.loc[3:]), error.message, error.kind) from None
+        raise
     agents.note(call.ports, bank_id, body.agent_id)
     entries = [one.entry for one in written]
     if query.wait:

@@ -74,6 +74,9 @@ def test_what_a_write_refuses(api: Client, world: World, conversation: str, body
 def test_a_general_bank_refuses_a_speaker(api: Client, world: World, general: str) -> None:
     answer = api("POST", f"/memory_banks/{general}/entries", body=OK)
     assert (answer.status, answer.json["detail"][0]["loc"]) == (422, ["body", "speaker"])
+    for batch, position in (([OK], 0), ([{"content": "c"}, OK], 1)):
+        answer = api("POST", f"/memory_banks/{general}/entries", body={"entries": batch})
+        assert (answer.status, answer.json["detail"][0]["loc"]) == (422, ["body", "entries", position, "speaker"])
     assert entries_in(world) == 0
     assert api("POST", f"/memory_banks/{general}/entries", body={"content": "no key either"}).status == 201
 

@@ -514,10 +514,6 @@ class Index(Protocol):
         """Make what was written so far visible to `search` and `statistics`."""
         ...
 
-    def ping(self) -> None:
-        """Raise `IndexUnavailable` when the index can't be reached."""
-        ...
-
 
 # --------------------------------------------------------------------------------------------------------------------
 # Models

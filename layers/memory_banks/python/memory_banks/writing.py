@@ -194,9 +194,9 @@ def partitions_of(bank: Bank, new: NewEntry) -> str:
 
 
 def check_speakers(bank: Bank, new: Sequence[NewEntry]) -> None:
-    """Raises `Invalid` where an entry does not fit the bank's type."""
+    """Raises `Invalid` where an entry does not fit the bank's type; `loc` is that of a batch."""
     for position, one in enumerate(new):
-        loc: tuple[str | int, ...] = ("body",) if len(new) == 1 else ("body", "entries", position)
+        loc = ("body", "entries", position)
         if bank.conversation:
             if one.speaker is None:
                 raise Invalid(

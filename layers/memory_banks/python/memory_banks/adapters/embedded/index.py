@@ -173,10 +173,6 @@ class EmbeddedIndex:
             self._segments.clear()
             self._fresh.clear()
 
-    def ping(self) -> None:
-        with self._reading() as connection:
-            connection.execute("SELECT 1 FROM indexes LIMIT 1").fetchall()
-
     def refresh(self, name: str) -> None:
         """Nothing to do: a write is visible as soon as it returns."""
 

@@ -152,10 +152,6 @@ class OpenSearchIndex:
             oldest = found[0]["sort"][0] if found else None
         return statistics.read(answer, oldest, top)
 
-    def ping(self) -> None:
-        """Raise `IndexUnavailable` when the index can't be reached."""
-        self._calls.ask("GET", "/", patience=self._calls.patience(2))
-
     # ----------------------------------------------------------------------------------------------------------------
     # Underneath
 
