@@ -20,8 +20,8 @@ from typing import Any
 from clients.cli import client
 from clients.cli.client import Client, Refused
 from clients.cli.failure import Failure
-from clients.cli.histories import chatgpt, jsonl, messages
-from clients.cli.histories.turn import Piece, Turn, Unreadable, WrongForm
+from clients.cli.histories import chatgpt, exported, jsonl, messages
+from clients.cli.histories.turn import Configuration, Piece, Turn, Unreadable, WrongForm
 
 BATCH = 100
 BATCH_BYTES = 2_000_000
@@ -54,10 +54,12 @@ def add_to(commands: Any) -> None:
     """Say what the command takes."""
     parser = commands.add_parser("import", help="bring a history into a bank")
     parser.add_argument("file", type=Path, help="the history")
-    parser.add_argument("--bank", required=True, help="name or id; a bank of that name is made when there is none")
-    parser.add_argument("--type", choices=("conversation", "general"), default="conversation", help="of a bank that is made")
+    parser.add_argument(
+        "--bank", help="name or id; a bank of that name is made when there is none (default: the name in an export of a bank)"
+    )
+    parser.add_argument("--type", choices=("conversation", "general"), help="of a bank that is made (default: conversation)")
     parser.add_argument("--key", help="the conversation, user or project (default: the history's own, else the file's name)")
-    parser.add_argument("--format", choices=("jsonl", "messages", "chatgpt"), help="default: what the file looks like")
+    parser.add_argument("--format", choices=("jsonl", "messages", "chatgpt", "export"), help="default: what the file looks like")
     parser.add_argument("--wait", action="store_true", help="until everything can be found by search")
     client.add_options(parser)
     parser.set_defaults(run=run)
@@ -66,11 +68,15 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Import and say what went in; 1 when something was refused."""
     pieces = list(read(options.file, options.format))
+    wanted: dict[str, Any] = {"type": "conversation"}
+    wanted |= next((piece.settings for piece in pieces if isinstance(piece, Configuration)), {})
+    wanted |= {"type": options.type} if options.type else {}
+    wanted |= {"name": options.bank} if options.bank else {}
+    if not wanted.get("name"):
+        raise Failure("--bank is needed: only the JSON export of a bank has a name of its own")
     service = client.from_options(options)
     try:
-        bank = service.bank(options.bank) or service.call(
-            "POST", "/memory_banks", body={"name": options.bank, "type": options.type}
-        )
+        bank = service.bank(wanted["name"]) or service.call("POST", "/memory_banks", body=wanted)
         outcome = bring_in(service, bank, pieces, key=options.key, fallback=options.file.stem)
         if options.wait:
             until_searchable(service, bank["id"], sorted(outcome.keys))
@@ -108,7 +114,12 @@ def _jsonl(document: Any) -> Iterator[Piece]:
     return jsonl.read([json.dumps(document)])
 
 
-_READERS: dict[str, Callable[[Any], Iterator[Piece]]] = {"messages": messages.read, "chatgpt": chatgpt.read, "jsonl": _jsonl}
+_READERS: dict[str, Callable[[Any], Iterator[Piece]]] = {
+    "messages": messages.read,
+    "chatgpt": chatgpt.read,
+    "jsonl": _jsonl,
+    "export": exported.read,
+}
 
 
 def _form(document: Any) -> str:
@@ -116,6 +127,8 @@ def _form(document: Any) -> str:
     one = document[0] if isinstance(document, list) and document else document
     if isinstance(one, dict) and "mapping" in one:
         return "chatgpt"
+    if isinstance(document, dict) and document.get("export_type") == "memory_bank":
+        return "export"
     return "messages" if isinstance(document, list) or "messages" in one else "jsonl"
 
 
@@ -127,7 +140,8 @@ def bring_in(
 
     outcome = Outcome()
     # Without a terminal there is no bar (disable=None), only the summary.
-    with tqdm(total=len(pieces), unit=" entries", disable=True if quiet else None, file=sys.stderr) as bar:
+    count = sum(not isinstance(piece, Configuration) for piece in pieces)
+    with tqdm(total=count, unit=" entries", disable=True if quiet else None, file=sys.stderr) as bar:
         for unreadable in (piece for piece in pieces if isinstance(piece, Unreadable)):
             outcome.refused.append((unreadable.where, unreadable.reason))
             bar.update()
@@ -141,7 +155,8 @@ def _bodies(pieces: Iterable[Piece], bank_type: str, key: str | None, fallback: 
     """Each turn's place and what is sent for it."""
     seen: Counter[str] = Counter()
     for turn in (piece for piece in pieces if isinstance(piece, Turn)):
-        body: dict[str, Any] = {"content": turn.content, "key": key or turn.key or fallback}
+        nameless = turn.key == "" and bank_type == "general"
+        body: dict[str, Any] = {"content": turn.content, "key": key or turn.key or ("" if nameless else fallback)}
         if bank_type == "conversation":
             body["speaker"] = turn.speaker
         elif turn.speaker is not None and isinstance(turn.metadata, dict):

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -135,6 +136,40 @@ def test_a_general_bank_takes_a_history_without_speakers_of_its_own(cli: Command
 
     assert counted(cli("import", history, "--bank", "notes", "--type", "general", "--wait")) == (2, 0, 0)
     assert "4711" in cli("ask", "notes", "gate code")
+
+
+def test_a_bank_is_brought_from_its_export(cli: CommandLine, service: Served, tmp_path: Path) -> None:
+    """With its settings, keys and order; again it adds nothing. An age limit of older data becomes the retention."""
+    made = {"name": "origin", "type": "general", "description": "d", "max_turns": 100, "retention_days": None, "mode": "balanced"}
+    origin = service.call("POST", "/memory_banks", made)
+    for content, key in (("the gate code is 4711", ""), ("the cat is called Momo", "pets"), ("Momo eats fish", "pets")):
+        service.call("POST", f"/memory_banks/{origin['id']}/entries", {"content": content, "key": key, "tags": ["x"]})
+    source = f"/sources/{origin['source_connection_id']}/exports"
+    export = service.call("POST", source, {"format": "json"})["id"]
+    end = time.monotonic() + 60
+    while service.call("GET", f"{source}/{export}")["status"] != "completed":
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    document = service.call("GET", f"{source}/{export}/download")
+    document["memory_bank"]["configuration"] |= {"name": "copy", "max_age_days": 45}
+    file = tmp_path / "export.json"
+    file.write_text(json.dumps(document))
+
+    assert counted(cli("import", str(file), "--wait")) == (3, 0, 0)
+    copy = next(bank for bank in service.call("GET", "/memory_banks", limit=100)["data"] if bank["name"] == "copy")
+    assert {name: copy[name] for name in made} == made | {"name": "copy", "retention_days": 45}
+    for key in ("", "pets"):
+        there, here = (
+            [
+                (entry["content"], entry["tags"], entry["occurred_at"])
+                for entry in service.call("GET", f"/memory_banks/{bank['id']}/entries", key=key)["entries"]
+            ]
+            for bank in (origin, copy)
+        )
+        assert there == here and here
+    assert counted(cli("import", str(file))) == (0, 3, 0)
+    cli("import", str(EXAMPLE), code=1)
+    assert "--bank is needed" in cli.errors
 
 
 def test_what_is_not_there_or_not_allowed_is_said_in_a_sentence(cli: CommandLine, tmp_path: Path) -> None:

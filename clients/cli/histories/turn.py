@@ -34,7 +34,14 @@ class Unreadable:
     reason: str
 
 
-Piece = Turn | Unreadable
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The settings that a bank is made with, when there is none yet."""
+
+    settings: dict[str, Any]
+
+
+Piece = Turn | Unreadable | Configuration
 
 
 class WrongForm(Exception):

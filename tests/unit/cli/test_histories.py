@@ -10,8 +10,8 @@ import pytest
 
 from clients.cli import importing
 from clients.cli.failure import Failure
-from clients.cli.histories import chatgpt, jsonl, messages
-from clients.cli.histories.turn import Piece, Turn, Unreadable, WrongForm
+from clients.cli.histories import chatgpt, exported, jsonl, messages
+from clients.cli.histories.turn import Configuration, Piece, Turn, Unreadable, WrongForm
 
 
 def turns(pieces: list[Piece]) -> list[tuple[Any, Any]]:
@@ -187,3 +187,58 @@ class TestFile:
         for name in ("absent", "binary"):
             with pytest.raises(Failure, match=name):
                 list(importing.read(tmp_path / name, None))
+
+
+class TestExports:
+    ENTRY = {"id": "mine", "key": "k", "kind": "entry", "speaker": "user", "content": "c", "tags": ["t"], "metadata": {"a": 1}}  # noqa: RUF012
+    ENTRY |= {"occurred_at": "2026-05-08T13:56:00.000Z", "created_at": "2026-05-09T00:00:00.000Z", "tokens": 1, "version": 2}
+
+    def export(self, *entries: Any, **configuration: Any) -> dict[str, Any]:
+        about = {"configuration": {"name": "b", "type": "general", "mode": "balanced", "dimensions": 512} | configuration}
+        return {"export_type": "memory_bank", "memory_bank": about, "entries": list(entries)}
+
+    def test_reads_every_field(self) -> None:
+        (_, turn) = exported.read(self.export(self.ENTRY))
+
+        assert turn == Turn("entry 1", "c", "user", "k", "2026-05-08T13:56:00.000Z", ["t"], {"a": 1}, "mine")
+
+    def test_takes_the_settings_that_a_bank_is_made_with(self) -> None:
+        (made,) = exported.read(self.export(id="x", created_at="y", max_turns=5, retention_days=None, description=None))
+
+        settings = {"name": "b", "type": "general", "mode": "balanced", "max_turns": 5, "retention_days": None}
+        assert made == Configuration(settings)
+
+    def test_takes_chunks_and_model_of_a_custom_bank(self) -> None:
+        (made,) = exported.read(self.export(mode="custom", embedding_model="m/n", chunk_size=100, chunk_overlap=0))
+
+        assert isinstance(made, Configuration)
+        assert (made.settings["dimensions"], made.settings["chunk_size"], made.settings["chunk_overlap"]) == (512, 100, 0)
+
+    def test_an_age_limit_of_older_data_is_migrated(self) -> None:
+        (made,) = exported.read(self.export(max_age_days=60, retention_days=30))
+
+        assert isinstance(made, Configuration)
+        assert (made.settings["max_age_days"], made.settings["brought_in"]) == (60, True)
+
+    def test_the_configuration_may_be_bare(self) -> None:
+        (made,) = exported.read({"export_type": "memory_bank", "memory_bank": {"name": "b"}, "entries": []})
+
+        assert made == Configuration({"name": "b", "retention_days": None})
+
+    def test_a_summary_comes_as_an_entry_and_our_ids_only_tell_entries_apart(self) -> None:
+        id = "01M3" + "0" * 48 + "S"
+        (_, turn) = exported.read(self.export(self.ENTRY | {"id": id, "kind": "summary", "tags": ["compaction-summary"]}))
+
+        assert isinstance(turn, Turn)
+        assert (turn.speaker, turn.tags, turn.id, turn.source_id) == ("system", ["summary"], None, id)
+
+    def test_says_what_is_no_entry_and_what_no_export(self, tmp_path: Path) -> None:
+        pieces = list(exported.read(self.export("x", self.ENTRY)))
+
+        assert reasons(pieces) == [("entry 1", "no JSON object")]
+        for document in ([], {}, {"entries": []}, {"entries": [], "memory_bank": {"configuration": 1}}):
+            with pytest.raises(WrongForm):
+                list(exported.read(document))
+        file = tmp_path / "export.json"
+        file.write_text(json.dumps(self.export(self.ENTRY)))
+        assert [type(piece) for piece in importing.read(file, None)] == [Configuration, Turn]

@@ -44,13 +44,10 @@ class BankPage(NamedTuple):
     total: int
 
 
-def create(ports: Ports, account: str, wanted: CreateBank, version: str, *, brought_in: bool = False) -> Bank:
+def create(ports: Ports, account: str, wanted: CreateBank, version: str) -> Bank:
     """Make a bank with the defaults of its type, its mode and the API version.
 
-    Parameters
-    ----------
-    brought_in: bool
-        The configuration was exported elsewhere: a retired `max_age_days` is turned into a retention once.
+    Of one that is brought in, a retired `max_age_days` is turned into a retention, and not kept, so that this happens once.
 
     Raises
     ------
@@ -63,7 +60,7 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str, *, brou
     """
     from . import retention
 
-    _refuse_age(wanted.max_age_days, version, brought_in)
+    _refuse_age(wanted.max_age_days, version, wanted.brought_in)
     if wanted.strip_quoted_reply_chains and wanted.type != "conversation":
         raise Invalid(("body", "strip_quoted_reply_chains"), "only a conversation bank has reply chains")
     model, dimensions, chunk_size, chunk_overlap = _embedding(ports, wanted)
@@ -85,8 +82,8 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str, *, brou
         compaction_prompt=wanted.compaction_prompt or None,
         max_turns=wanted.max_turns or None,
         max_size_tokens=wanted.max_size_tokens or None,
-        max_age_days=wanted.max_age_days or None,
-        retention_days=_retention(wanted, version, brought_in),
+        max_age_days=None if wanted.brought_in else wanted.max_age_days or None,
+        retention_days=_retention(wanted, version),
         strip_quoted_reply_chains=wanted.strip_quoted_reply_chains,
         source_connection_id=_uuid(ports),
     )
@@ -294,10 +291,10 @@ def _chunks(wanted: CreateBank) -> tuple[int, int]:
     return size, overlap
 
 
-def _retention(wanted: CreateBank, version: str, brought_in: bool) -> int | None:
-    if "retention_days" in wanted.model_fields_set or brought_in:
+def _retention(wanted: CreateBank, version: str) -> int | None:
+    if "retention_days" in wanted.model_fields_set or wanted.brought_in:
         given = wanted.retention_days or None
-        return migrated_retention(given, wanted.max_age_days or None) if brought_in else given
+        return migrated_retention(given, wanted.max_age_days or None) if wanted.brought_in else given
     if version >= versions.AGE_RETIRED:
         return CONVERSATION_RETENTION if wanted.type == "conversation" else None
     return max(LEGACY_RETENTION, wanted.max_age_days or 0)

@@ -87,6 +87,9 @@ class CreateBank(Compatible):
     chunk_overlap: Annotated[int, Field(ge=0)] | None = Field(None, description="Mode custom only: characters")
     strip_quoted_reply_chains: bool = Field(False, description="Conversation banks only")
     capture: CaptureSettings | None = Field(None, description="What is done with captured runs; null or left out captures none")
+    brought_in: bool = Field(
+        False, description="The configuration was exported elsewhere: its `max_age_days` becomes a retention, once, in any version"
+    )
 
     check_name = field_validator("name")(_not_blank)
 
