@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["entry", "summary"]
+Kind = Literal["entry", "summary", "memory"]
 
 _OPENING = re.compile(r"^<(?:entry|summary)-([0-9a-f]{16})(?: |>)", re.MULTILINE)
 _ATTRIBUTES = r'((?: [a-z]+="(?:[^"\\]|\\.)*")*)'
@@ -23,13 +23,15 @@ _ATTRIBUTE = re.compile(r' ([a-z]+)=("(?:[^"\\]|\\.)*")')
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of material: an entry (or a part of a long one), or an earlier summary."""
+    """One piece of material: an entry (or a part of a long one), an earlier summary, or a memory that may be changed."""
 
     text: str
     kind: Kind = "entry"
     speaker: str | None = None
     date: str | None = None
     """ISO 8601."""
+    id: str | None = None
+    """How the model names it in its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,14 @@ class Fence:
 
     def enclose(self, piece: Piece) -> str:
         """The piece between its tags. Its attributes are JSON strings, so a speaker's name can't end the tag either."""
-        attributes = {"date": piece.date, "speaker": piece.speaker}
+        attributes = {"id": piece.id, "date": piece.date, "speaker": piece.speaker}
         given = {name: json.dumps(value, ensure_ascii=False) for name, value in attributes.items() if value is not None}
         shown = "".join(f" {name}={value}" for name, value in given.items())
         return f"<{piece.kind}-{self.tag}{shown}>\n{piece.text}\n</{piece.kind}-{self.tag}>"
 
     def strip(self, text: str) -> str:
         """The text without this fence's tags."""
-        return re.sub(rf"</?(?:entry|summary)-{self.tag}{_ATTRIBUTES}>\n?", "", text)
+        return re.sub(rf"</?(?:entry|summary|memory)-{self.tag}{_ATTRIBUTES}>\n?", "", text)
 
 
 def fenced(text: str) -> list[Piece]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from .ports import ChatModel, Clock, Message, ModelError, ModelUnavailable
+from .ports import AnswerCut, ChatModel, Clock, Message, ModelError, ModelUnavailable
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -27,9 +27,20 @@ def is_rule_based(chat: ChatModel) -> bool:
 
 
 def ask(
-    chat: ChatModel, shape: type[Shape], system: str, messages: Sequence[Message], *, max_tokens: int, deadline: int, clock: Clock
+    chat: ChatModel,
+    shape: type[Shape],
+    system: str,
+    messages: Sequence[Message],
+    *,
+    max_tokens: int,
+    deadline: int,
+    clock: Clock,
+    check: Callable[[Shape], object] | None = None,
 ) -> Shape:
-    """The model's answer as `shape`. Raises `ModelError` after three answers that are none, or at the deadline (ms)."""
+    """The model's answer as `shape`. `check` raises `ValueError`, with the reason, for one that is not good enough.
+
+    Raises `ModelError` after three answers that are none, `ModelUnavailable` at the deadline (ms).
+    """
     schema = json.dumps(shape.model_json_schema(), ensure_ascii=False)
     instructions = (
         f"{system}\n\nAnswer with one JSON object only, no other text. It must be valid under this JSON Schema:\n{schema}"
@@ -40,12 +51,19 @@ def ask(
         left = (deadline - clock.now()) / 1000
         if left <= 0:
             raise ModelUnavailable("The model took too long." + (f" Its last answer: {reason}" if reason else ""))
-        answer = chat.complete(instructions, talk, max_tokens=max_tokens, timeout_seconds=left)
         try:
-            return shape.model_validate_json(_json_of(answer))
+            answer = chat.complete(instructions, talk, max_tokens=max_tokens, timeout_seconds=left)
+            made = shape.model_validate_json(_json_of(answer))
+            if check:
+                check(made)
+            return made
+        except AnswerCut as cut:
+            answer, reason = cut.text, "it is too long and was cut off"
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}" for one in error.errors()[:5]]
             reason = "; ".join(problems)
+        except ValueError as error:
+            reason = str(error)
         # Alternating roles are what every provider takes; an empty message is not.
         talk += [
             Message("assistant", answer if answer.strip() else "(no answer)"),

@@ -7,6 +7,7 @@ from string import Formatter
 from ..capture.settings import CaptureSettings
 from ..errors import Invalid
 from ..ports import Ports, UnknownModel
+from . import memory_types
 
 PLACES = ("user_id", "schema")
 """What a namespace template may name."""
@@ -21,12 +22,18 @@ def check(ports: Ports, settings: CaptureSettings) -> None:
             raise Invalid(("body", "capture", "model"), str(unknown), "unknown_model") from None
     for position, label in enumerate(settings.namespace):
         _check_label(label, position)
+    if settings.distillation == "schemas" and not settings.namespace:
+        raise Invalid(("body", "capture", "namespace"), "must not be empty", "too_short")
+    if len(memory_types.of(settings)) > 1 and not any("{schema}" in label for label in settings.namespace):
+        raise Invalid(("body", "capture", "namespace"), "must name {schema} where there are several memory types", "namespace")
+    memory_types.check(settings.memory_types, ("body", "capture", "memory_types"))
 
 
 def _check_label(label: str, position: int) -> None:
     loc = ("body", "capture", "namespace", position)
     try:
-        named = [name for _, name, _, _ in Formatter().parse(label) if name is not None]
+        parsed = [(name, spec or how) for _, name, spec, how in Formatter().parse(label) if name is not None]
+        named = [f"{name} with a format" if formatted else name for name, formatted in parsed]
     except ValueError:
         named = [label]
     if any(name not in PLACES for name in named):
