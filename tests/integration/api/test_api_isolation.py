@@ -22,6 +22,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/sources/<source_connection_id>/exports/estimate"): {"format": "jsonl"},
     ("PATCH", "/memory_banks/ai-assistant/<conversation_id>"): {"accepted": True},
     ("PATCH", "/ai-assistant/memory-bank/<conversation_id>"): {"accepted": True},
+    ("POST", "/memory_banks/<bank_id>/runs"): {"key": "k", "messages": [{"sender": "user", "text": "t"}]},
+    ("PATCH", "/memory_banks/<bank_id>/messages/<message_id>"): {"text": "Taken over"},
+    ("POST", "/memory_banks/<bank_id>/flush"): {"key": "k"},
+    ("POST", "/memory_banks/<bank_id>/regenerate"): {"key": "k"},
 }
 ROUTES = sorted((route.method, route.path) for route in app.routes if "<" in route.path)
 
@@ -32,7 +36,9 @@ def test_there_are_routes_to_try() -> None:
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: World, method: str, path: str) -> None:
-    bank = api.bank(max_turns=5)
+    bank = api.bank(max_turns=5, capture={})
+    run = api("POST", f"/memory_banks/{bank}/runs", body={"key": "k", "messages": [{"sender": "user", "text": "a secret"}]})
+    message = run.json["message_ids"][0]
     entry = api.write(bank, "a secret")["id"]
     job = jobs.create(world, banks.get(world, "acme", bank), "compaction")["sk"]
     api("PUT", f"/memory_banks/{bank}/agents/planner")
@@ -42,6 +48,7 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     content = contents.id_of(bank, entry)
     ids = {"<source_connection_id>": source, "<export_id>": export, "<content_id>": content}
     ids |= {"<entry_id>": entry, "<job_id>": job, "<agent_id>": "planner", "<conversation_id>": talk}
+    ids |= {"<message_id>": message}
     absent = "00000000-0000-4000-8000-000000000000"
     theirs, never = path.replace("<bank_id>", bank), path.replace("<bank_id>", absent)
     never = never.replace("<source_connection_id>", absent)
@@ -50,7 +57,7 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     for name, value in ids.items():
         theirs, never = theirs.replace(name, value), never.replace(name, value)
     before = world.table.everything()
-    sent = (len(world.ingestion.sent), len(world.compaction.sent), len(world.exports.sent))
+    sent = [len(queue.sent) for queue in (world.ingestion, world.compaction, world.exports, world.distillation)]
     request = {"body": BODIES.get((method, path)), "query": {"key": "k"}}
     answer = stranger(method, theirs, **request)
     assert answer.status == 404, answer
@@ -59,7 +66,7 @@ def test_another_accounts_ids_are_a_404(api: Client, stranger: Client, world: Wo
     assert [item for item in world.table.everything() if not item["pk"].startswith(("ACCOUNT#", "KEY#"))] == [
         item for item in before if not item["pk"].startswith(("ACCOUNT#", "KEY#"))
     ]
-    assert (len(world.ingestion.sent), len(world.compaction.sent), len(world.exports.sent)) == sent
+    assert [len(queue.sent) for queue in (world.ingestion, world.compaction, world.exports, world.distillation)] == sent
 
 
 def test_a_bank_s_id_of_another_account_exports_nothing(api: Client, stranger: Client, world: World) -> None:

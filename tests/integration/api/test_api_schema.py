@@ -55,7 +55,9 @@ def test_whatever_is_sent_is_answered_as_described(case: Any, client: Client) ->
 
 def real_ids(client: Client) -> dict[str, str]:
     """A bank with its source, an entry, a job, an export, an agent and a conversation with the assistant that are there."""
-    bank = client.bank(max_turns=5)
+    bank = client.bank(max_turns=5, name=f"Support {client.world.chance.random()}", capture={"flow_id": "support"})
+    run = {"key": "k", "messages": [{"sender": "user", "text": "My printer is on fire."}]}
+    message = client("POST", f"/memory_banks/{bank}/runs", body=run).json["message_ids"][0]
     entry = client.write(bank, agent_id="planner")["id"]
     job = jobs.create(client.world, banks.get(client.world, "acme", bank), "compaction")["sk"]
     proposal = client("POST", "/memory_banks/ai-assistant", body={"user_input": "Keep support history"}).json
@@ -69,6 +71,7 @@ def real_ids(client: Client) -> dict[str, str]:
         "entry_id": entry,
         "content_id": contents.id_of(bank, entry),
         "job_id": job,
+        "message_id": message,
         "agent_id": "planner",
         "conversation_id": proposal["conversation_id"],
     }
