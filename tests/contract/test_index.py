@@ -639,7 +639,7 @@ def test_what_was_deleted_may_be_written_again_in_the_same_version(index: Index,
 
 
 def test_an_index_that_does_not_exist_is_empty(index: Index, name: str) -> None:
-    index.ping()
+    index.refresh(name)
     rankings = index.search(name, Filter("bank", 1), vector=towards(0), text="x", forms=("chunk", "window"), size=5)
     assert [ranking.hits for ranking in rankings] == [[]] * len(rankings)
     assert list(index.scan(name, "bank", 1)) == []
@@ -844,7 +844,7 @@ def test_a_file_that_can_t_be_opened_is_an_index_that_is_unavailable(tmp_path: P
     for path in (tmp_path / "file" / "index.sqlite", tmp_path / "file"):
         index = EmbeddedIndex(str(path))
         with pytest.raises(IndexUnavailable):
-            index.ping()
+            find(index, "i", text="text")
         with pytest.raises(IndexUnavailable):
             index.write("i", [chunk(1)], DIMENSIONS)
 
@@ -854,7 +854,7 @@ def test_a_locked_file_is_an_index_that_is_unavailable_and_comes_back(tmp_path: 
 
     path = str(tmp_path / "index.sqlite")
     index = EmbeddedIndex(path, busy_seconds=0.05)
-    index.ping()
+    assert find(index, "i", text="text") == []  # the file is there now
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(IndexUnavailable):

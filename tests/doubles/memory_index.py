@@ -84,9 +84,6 @@ class MemoryIndex:
     def refresh(self, name: str) -> None:
         """Everything is visible at once."""
 
-    def ping(self) -> None:
-        """Always there."""
-
 
 def _sort(document: IndexDocument) -> str:
     """The ULID of the (middle) entry, and `S` of a summary."""

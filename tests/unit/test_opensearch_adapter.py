@@ -179,7 +179,6 @@ def test_a_domain_that_can_t_be_reached_is_given_up_soon(
         lambda: index.delete_partition("i", "bank", 1, None),
         lambda: list(index.scan("i", "bank", 1)),
         lambda: index.refresh("i"),
-        index.ping,
     ):
         server.asked.clear()
         with pytest.raises(IndexUnavailable, match="can't be reached"):
@@ -193,7 +192,7 @@ def test_nobody_listening_is_an_index_that_is_unavailable(clock: ManualClock, ch
         pass
     index = OpenSearchIndex.from_settings(settings(gone), clock, chance)
     with pytest.raises(IndexUnavailable, match="can't be reached"):
-        index.ping()
+        index.refresh("i")
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -496,7 +495,7 @@ def test_requests_are_signed_for_the_domain(
 
 def test_basic_credentials_are_sent(server: ScriptedServer, clock: ManualClock, chance: random.Random) -> None:
     chosen = settings(server, opensearch_auth="basic", opensearch_user="u", opensearch_password="p")
-    OpenSearchIndex.from_settings(chosen, clock, chance).ping()
+    OpenSearchIndex.from_settings(chosen, clock, chance).refresh("i")
     assert {name.lower(): value for name, value in server.asked[0].headers.items()}["authorization"] == "Basic dTpw"
 
 
@@ -508,4 +507,4 @@ def test_settings_that_are_missing_are_named(
     server: ScriptedServer, clock: ManualClock, chance: random.Random, changed: dict[str, Any], names: str
 ) -> None:
     with pytest.raises(ValueError, match=names):
-        OpenSearchIndex.from_settings(settings(server, **changed), clock, chance).ping()
+        OpenSearchIndex.from_settings(settings(server, **changed), clock, chance).refresh("i")
