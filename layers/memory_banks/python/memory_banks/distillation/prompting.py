@@ -108,9 +108,9 @@ def fitting(chat: ChatModel, messages: Sequence[Message], settings: CaptureSetti
     What is longer than that `distil`, or `schemas.plan`, refuses with a `ModelError`.
     """
     if settings.distillation == "schemas":
-        from . import schemas
+        from .schemas import room
 
-        return material.leading(messages, schemas.room(chat, settings))
+        return material.leading(messages, room(chat, settings))
     if structured.is_rule_based(chat):
         return len(messages)
     taken = tokens.count(_system(settings, Fence("0" * 16))) + max(map(tokens.count, (BLANK, REFUSED, ECHOED, CUT)))

@@ -176,31 +176,31 @@ def _named_at(parameters: Schema, path: Path) -> str:
 
 
 def _put_back(value: dict[str, Any], kept: Sequence[Unnamed]) -> None:
-    """What a person stored and the model took out, in objects; elements of arrays have no place of their own."""
-    for one in kept:
+    """What a person stored and the model took out."""
+    for one in _in_objects(kept):
         parent: Any = value
         for step in one.path:
-            if not isinstance(step, str) or not isinstance(parent, dict):
-                parent = None
-                break
-            parent = parent.setdefault(step, {})
+            parent = parent.setdefault(step, {}) if isinstance(parent, dict) else None
         if isinstance(parent, dict):
             parent.setdefault(one.name, copy.deepcopy(one.value))
 
 
 def _lost(kept: Sequence[Unnamed], value: dict[str, Any]) -> list[str]:
-    """What a person stored in an object and is not there any more: the model put something else in its place."""
+    """What a person stored and is not there any more, because the model put something else in the place of the object."""
     lost = []
-    for one in kept:
+    for one in _in_objects(kept):
         current: Any = value
         for step in (*one.path, one.name):
-            if isinstance(step, int):
-                break
             if not isinstance(current, dict) or step not in current:
                 lost.append(f"{_shown((*one.path, one.name))}: was stored by a person and must stay")
                 break
             current = current[step]
     return lost
+
+
+def _in_objects(kept: Sequence[Unnamed]) -> list[Unnamed]:
+    """Those that are in no array: its elements come and go, and have no place of their own."""
+    return [one for one in kept if all(isinstance(step, str) for step in one.path)]
 
 
 # --------------------------------------------------------------------------------------------------------------------
