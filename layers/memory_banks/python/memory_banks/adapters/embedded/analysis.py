@@ -6,6 +6,7 @@ Porter's stems. Han and Hiragana characters are terms of their own; runs of Kata
 
 from __future__ import annotations
 
+import re
 import threading
 from functools import lru_cache
 
@@ -71,6 +72,8 @@ _WORD = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
+_ASCII_WORD = re.compile(r"(?:[a-z]+(?:[.:'](?=[a-z]))?|[0-9]+(?:[.,;'](?=[0-9]))?|_)+")
+"""The same of lower-case ASCII, many times faster."""
 _POSSESSIVE = ("'s", "’s", "＇s")
 _stemmer = snowballstemmer.stemmer("porter")
 _one_at_a_time = threading.Lock()  # the stemmer keeps the word it works on in itself
@@ -79,8 +82,7 @@ _one_at_a_time = threading.Lock()  # the stemmer keeps the word it works on in i
 def terms(text: str) -> list[str]:
     """The terms of a text, in order, repeated as often as they occur."""
     found = []
-    for match in _WORD.finditer(text):
-        word = _lower(match.group())
+    for word in _words(text):
         if not word.strip("_‿"):
             continue
         for start in range(0, len(word), LONGEST):
@@ -88,6 +90,10 @@ def terms(text: str) -> list[str]:
             if term:
                 found.append(term)
     return found
+
+
+def _words(text: str) -> list[str]:
+    return _ASCII_WORD.findall(text.lower()) if text.isascii() else [_lower(match.group()) for match in _WORD.finditer(text)]
 
 
 def _lower(word: str) -> str:
