@@ -7,8 +7,9 @@ update is not covered by a token; callers give it a condition or make it idempot
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -185,6 +186,14 @@ def _errors() -> Iterator[None]:
         raise TableUnavailable(str(error)) from error
 
 
+def _as_it_came(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
+    """Leave an answer's items as the JSON they are, which `decode` reads; botocore would walk each attribute to give the same."""
+    if response_dict["status_code"] == 200:
+        with suppress(ValueError):  # then botocore says what is wrong with it
+            customized_response_dict |= json.loads(response_dict["body"])
+            response_dict["body"] = b"{}"
+
+
 class DynamoTable:
     """`ports.Table` on a DynamoDB table with the global secondary indexes `due` and `age`."""
 
@@ -193,6 +202,8 @@ class DynamoTable:
         self._name = name
         self._clock = clock
         self._chance = chance
+        for operation in ("BatchGetItem", "Query"):
+            client.meta.events.register(f"before-parse.dynamodb.{operation}", _as_it_came, unique_id=f"as-it-came-{operation}")
 
     def read(self, keys: Sequence[Key]) -> list[Item | None]:
         """See `ports.Table.read`."""
