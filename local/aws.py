@@ -13,7 +13,13 @@ def client(service: str, endpoint: str) -> Any:
     import boto3
     from botocore.config import Config
 
-    config = Config(connect_timeout=2, read_timeout=60, retries={"mode": "standard", "max_attempts": 2}, max_pool_connections=32)
+    config = Config(
+        connect_timeout=2,
+        read_timeout=60,
+        retries={"mode": "standard", "max_attempts": 2},
+        max_pool_connections=32,
+        parameter_validation=False,  # a quarter of a write went into it, and the emulator refuses what is wrong
+    )
     return boto3.client(  # type: ignore[call-overload]
         service,
         endpoint_url=endpoint,
