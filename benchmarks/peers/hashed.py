@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 
 DIMENSIONS = 384
@@ -13,11 +14,12 @@ WORDS = [f"{first}{second}{third}" for first in "bdfgklmn" for second in ("ar", 
 
 def embed(text: str) -> list[float]:
     """A vector of unit length: one hashed direction a word, so that texts which share words are near."""
-    vector = [1e-6] * DIMENSIONS
-    for word in text.lower().split():
-        vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1.0
-    length = math.sqrt(sum(value * value for value in vector))
-    return [value / length for value in vector]
+    counts = Counter(zlib.crc32(word.encode()) % DIMENSIONS for word in text.lower().split())
+    length = math.sqrt(sum(count * count for count in counts.values())) or 1.0
+    vector = [0.0] * DIMENSIONS
+    for direction, count in counts.items():
+        vector[direction] = count / length
+    return vector
 
 
 def texts(seed: int, words: int = 40) -> Iterator[str]:
