@@ -31,7 +31,12 @@ _ERRORS = {
 _ALWAYS = (400, 401, 403, 404, 500, 503)
 _WITH_BODY = (413, 415)
 _SOMETIMES = {
+    "create_bank": (409,),
+    "update_bank": (409,),
     "write_entries": (409,),
+    "capture_run": (409,),
+    "edit_message": (412,),
+    "retry_job": (409,),
     "register_agent": (409,),
     "rebuild_index": (409,),
     "load_entries": (410,),

@@ -24,13 +24,13 @@ def test_one_dead_letter_raises_an_alarm(stack: Synthesised) -> None:
         and (alarm["Threshold"], alarm["Statistic"]) == (0, "Maximum")
     }
     assert watched == dead
-    assert len(dead) == 3
+    assert len(dead) == 4
 
 
 def test_every_function_that_fails_and_every_queue_that_is_late_raises_an_alarm(stack: Synthesised) -> None:
     watched = [alarm["MetricName"] for alarm in alarms(stack)]
-    assert watched.count("Errors") == len(stack.of("AWS::Lambda::Function")) == 5
-    assert watched.count("ApproximateAgeOfOldestMessage") == 3
+    assert watched.count("Errors") == len(stack.of("AWS::Lambda::Function")) == 6
+    assert watched.count("ApproximateAgeOfOldestMessage") == 4
 
 
 def test_alarms_watch_counters_that_the_functions_keep(stack: Synthesised) -> None:

@@ -283,6 +283,11 @@ class Batches:
                 self._transact([drop])
                 self._read()
                 return
+            except Superseded:
+                # Either the lease is another's, or this edit was written by a try whose answer was lost.
+                self._read()
+                self._write_documents()
+                return
         made = records.from_item(item)
         documents = tuple(dict.fromkeys((edit.namespace, edit.key) for edit in edits))
         batch = self._batch_of(item, made)
