@@ -72,5 +72,7 @@ class FormingBank:
 
 
 def label(user_id: str) -> str:
-    """A user id as a label of the store's namespaces, which can't hold a period."""
-    return user_id.replace("%", "%25").replace(".", "%2E")
+    """A user id as the service writes it in a namespace: a label can't hold a period or NUL, nor be LangGraph's own name."""
+    if user_id == "langgraph":
+        return "%6Canggraph"
+    return user_id.replace("%", "%25").replace(".", "%2E").replace("\0", "%00")

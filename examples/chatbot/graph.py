@@ -18,6 +18,7 @@ from langgraph.store.base import BaseStore, Item
 
 from clients.langgraph import Conflict, MemoryBankStore
 from examples.chatbot import prompts
+from examples.memory import label
 
 KEY = "user_memory"
 TRIES = 5
@@ -73,8 +74,8 @@ def build(model: BaseChatModel, *, store: BaseStore, checkpointer: BaseCheckpoin
 
 
 def namespace(config: RunnableConfig) -> tuple[str, str]:
-    """Where the user's note is. A label may have no period, which an e-mail address has."""
-    return "memory", str(config["configurable"]["user_id"]).replace("%", "%25").replace(".", "%2E")
+    """Where the user's note is."""
+    return "memory", label(str(config["configurable"]["user_id"]))
 
 
 def _text(item: Item | None) -> str:
