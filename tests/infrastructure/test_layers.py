@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -75,6 +76,25 @@ def test_needless_parts_are_left_out_and_a_pattern_that_finds_nothing_is_an_erro
     monkeypatch.setattr(bundling, "NEEDLESS", wrong)
     with pytest.raises(RuntimeError, match="pydantic/nowhere"):
         bundling.dependencies(Target.this_machine(), tmp_path / "layer")
+
+
+def test_what_is_left_of_trimmed_packages_works(layers: dict[str, Path]) -> None:
+    program = """
+import jsonschema, opensearchpy
+opensearchpy.OpenSearch(["http://localhost:1"])
+from memory_banks.adapters.opensearch import OpenSearchIndex
+assert not jsonschema.Draft202012Validator({"type": "object"}).is_valid([])
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from aws_lambda_powertools.utilities.batch import BatchProcessor
+print(jsonschema.__file__, opensearchpy.__file__, sep="\\n")
+"""
+    # What the runtime brings (boto3) comes last, from this machine.
+    path = [str(layers["dependencies"] / "python"), str(layers["package"] / "python"), *filter(None, sys.path)]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program], env={"PYTHONPATH": ":".join(path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(str(layers["dependencies"]) in line for line in done.stdout.split())
 
 
 def test_model_layer_holds_only_what_the_other_lacks(tmp_path: Path) -> None:
