@@ -187,8 +187,11 @@ def _errors() -> Iterator[None]:
 
 
 def _as_it_came(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
-    """Leave an answer's items as the JSON they are, which `decode` reads; botocore would walk each attribute to give the same."""
-    if response_dict["status_code"] == 200:
+    """Leave an answer's items as the JSON they are, which `decode` reads; botocore would walk each attribute to give the same.
+
+    But for bytes, which others who share the client want from botocore.
+    """
+    if response_dict["status_code"] == 200 and b'"B"' not in response_dict["body"]:
         with suppress(ValueError):  # then botocore says what is wrong with it
             customized_response_dict |= json.loads(response_dict["body"])
             response_dict["body"] = b"{}"
