@@ -17,7 +17,7 @@ export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 
 .PHONY: help setup format lint types test test-unit test-contract test-integration test-infrastructure test-opensearch \
-	test-clients test-langgraph test-langflow test-faults deploy-test synth serve opensearch demo bench bench-recall clean
+	test-clients test-langgraph test-langgraph-dev test-langflow test-faults deploy-test synth serve opensearch demo bench bench-recall clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -81,6 +81,9 @@ test-clients: .venv/.ready ## The published clients and the command line against
 
 test-langgraph: .venv/.ready ## LangGraph's own suites of its stores on ours (ARGS="--suite memory"); downloads them from PyPI
 	UV=$(abspath $(shell command -v $(UV) || echo $(UV))) $(RUN) python tests/langgraph/run.py $(ARGS)
+
+test-langgraph-dev: .venv/.ready ## The example's graphs in LangGraph's development server, which is downloaded from PyPI for it
+	$(RUN) --with "langgraph-cli[inmem]" python -m pytest -p no:schemathesis tests/langgraph/dev_server_checks.py $(ARGS)
 
 test-langflow: .venv/.ready ## The component in Langflow's own engine, which is downloaded from PyPI for it
 	$(RUN) --with "lfx>=1.13,<1.14" python -m pytest tests/langflow/component_checks.py $(ARGS)
