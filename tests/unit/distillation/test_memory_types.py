@@ -92,6 +92,7 @@ def test_a_shorter_form_is_a_custom_type() -> None:
         ({"$ref": "#"}, ("$ref",), "leads to itself"),
         ({"allOf": [{"$ref": "#"}]}, (), "leads to itself"),
         ({"$schema": "https://x.example/schema"}, ("$schema",), "no version"),
+        ({"$schema": "http://json-schema.org/draft-03/schema#"}, ("$schema",), "no version"),
         ({"properties": {"a": {"$dynamicRef": "#b"}}}, ("properties", "a", "$dynamicRef"), "not supported"),
         ({"description": "x" * 20_000}, (), "bytes"),
         ({"a": float("nan")}, (), "JSON"),
@@ -111,7 +112,13 @@ def test_a_schema_nested_too_deep_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "dialect", [None, "https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
+    "dialect",
+    [
+        None,
+        "https://json-schema.org/draft/2020-12/schema",
+        "http://json-schema.org/draft-07/schema#",
+        "http://json-schema.org/draft-04/schema#",
+    ],
 )
 def test_the_usual_versions_of_json_schema_are_understood(dialect: str | None) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}} | ({"$schema": dialect} if dialect else {})
@@ -119,6 +126,22 @@ def test_the_usual_versions_of_json_schema_are_understood(dialect: str | None) -
     assert settled(schema, None, {"a": 1}) == {"a": 1}
     assert "integer" in reason(schema, None, {"a": "x"})
     assert "no such name" in reason(schema, None, {"b": 1})
+
+
+def test_names_of_earlier_versions_dependencies_and_positions_count() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {
+            "a": True,
+            "pair": {"items": [{"properties": {"x": {}}}, True], "additionalItems": {"properties": {"y": {}}}},
+        },
+        "dependencies": {"a": {"properties": {"b": {"type": "integer"}}}, "b": ["a"]},
+    }
+    check_schema(schema, LOC)
+    value = {"a": {"any": 1}, "b": 2, "pair": [{"x": 1}, {"any": 1}, {"y": 1}]}
+    assert settled(schema, None, value) == value
+    assert "b: 'x' is not of type 'integer'" in reason(schema, None, {"a": 1, "b": "x"})
+    assert "pair[0].y" in reason(schema, None, {"pair": [{"y": 1}]})
 
 
 def test_a_recursive_schema_is_fine() -> None:

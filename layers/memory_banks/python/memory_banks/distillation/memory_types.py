@@ -101,12 +101,12 @@ def check_schema(parameters: Mapping[str, Any], loc: Loc) -> None:
 
 def _check_form(parameters: Mapping[str, Any], loc: Loc) -> None:
     # Imported here: most processes never see a schema.
-    from jsonschema import Draft202012Validator, SchemaError
+    from jsonschema import Draft3Validator, Draft202012Validator, SchemaError
     from jsonschema.validators import validator_for
 
     dialect = parameters.get("$schema")
     chosen = validator_for(parameters, default=Draft202012Validator) if dialect is None else validator_for(parameters, default=None)
-    if chosen is None:
+    if chosen in (None, Draft3Validator):
         raise Invalid((*loc, "$schema"), f"{dialect!r} is no version of JSON Schema that is understood", "schema")
     try:
         chosen.check_schema(parameters)

@@ -155,7 +155,8 @@ def _in_place(root: Schema, schemas: Sequence[Any]) -> Iterator[Schema]:
         for name in _COMBINED:
             waiting += one.get(name, ())
         waiting += [one[name] for name in _CONDITIONAL if name in one]
-        waiting += one.get("dependentSchemas", {}).values()
+        # `dependencies` hold names or schemas in earlier versions.
+        waiting += [*one.get("dependentSchemas", {}).values(), *one.get("dependencies", {}).values()]
 
 
 def _added(parameters: Schema, kept: Sequence[Unnamed], value: dict[str, Any]) -> list[str]:
