@@ -11,9 +11,9 @@ import signal
 import sys
 import threading
 
-import ordered  # type: ignore[import-not-found]
+import quick  # type: ignore[import-not-found]
 from ministack.app import main  # type: ignore[import-not-found]
-from ministack.services import dynamodb  # type: ignore[import-not-found]
+from ministack.services import dynamodb, sqs  # type: ignore[import-not-found]
 
 
 def die_with_parent() -> None:
@@ -28,5 +28,6 @@ def die_with_parent() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=die_with_parent, daemon=True).start()
-    ordered.install(dynamodb)
+    quick.order(dynamodb)
+    quick.wake(sqs)
     main()

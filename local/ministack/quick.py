@@ -1,13 +1,15 @@
-"""The emulator's DynamoDB, made quick: queries cost what they return, not what their partition holds, and copies are cheap.
+"""The emulator, made quick: queries cost what they return, copies are cheap, and a waiting receiver is woken.
 
-ministack keeps a partition unsorted: every Query sorts all of it and evaluates its condition on each item, 0.1 s for a thousand.
-Here a partition keeps its sort keys in order, a Query of the usual form (`pk = :a`, perhaps with one bound or two on `sk`) is cut
-to the items it may return, and ministack's own code answers it from those alone. Every other request is ministack's as it was,
-except that what it copies, items in JSON, is not copied by `copy.deepcopy`, which a third of a write goes into.
+ministack keeps a partition of DynamoDB unsorted: every Query sorts all of it and evaluates its condition on each item, 0.1 s for
+a thousand. Here a partition keeps its sort keys in order, a Query of the usual form (`pk = :a`, perhaps with one bound or two on
+`sk`) is cut to the items it may return, and ministack's own code answers it from those alone. Every other request is ministack's
+as it was, except that what it copies, items in JSON, is not copied by `copy.deepcopy`, which a third of a write goes into. A
+receiver of SQS looks every 0.1 s whether something has come; here a message that is sent wakes it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import re
 from bisect import bisect_left, bisect_right, insort
@@ -51,8 +53,37 @@ def copied(value: Any, *_: Any) -> Any:
     return value if value is None or type(value) in {str, bool, int, float, bytes} else copy.deepcopy(value)
 
 
-def install(dynamodb: Any) -> None:
-    """Teach it to ministack's module of DynamoDB."""
+def wake(sqs: Any) -> None:
+    """Teach ministack's module of SQS to end a receiver's pause when a message is sent."""
+    waiting: set[asyncio.Event] = set()
+
+    async def pause(seconds: float) -> None:
+        sent = asyncio.Event()
+        waiting.add(sent)
+        try:
+            async with asyncio.timeout(seconds):
+                await sent.wait()
+        except TimeoutError:
+            pass
+        finally:
+            waiting.discard(sent)
+
+    def waking(send: Any) -> Any:
+        def sent(data: Any, url: str) -> Any:
+            answer = send(data, url)
+            for one in waiting:
+                one.set()
+            return answer
+
+        return sent
+
+    sqs.asyncio = SimpleNamespace(sleep=pause, iscoroutine=asyncio.iscoroutine)
+    for action in ("SendMessage", "SendMessageBatch"):
+        sqs._HANDLERS[action] = waking(sqs._HANDLERS[action])
+
+
+def order(dynamodb: Any) -> None:
+    """Teach ministack's module of DynamoDB to keep partitions in order."""
     set_item, query, evaluate = dynamodb._set_item, dynamodb._query, dynamodb._evaluate_condition
 
     def ordered_set_item(table: Any, pk: Any, sk: Any, item: Any) -> Any:

@@ -1,10 +1,11 @@
-"""Queries of the emulator: as quick in a large partition as in a small one, and as right as ministack's own."""
+"""What the emulator is made to do quickly, `local.ministack.quick`, and that it is as right as ministack's own."""
 
 from __future__ import annotations
 
 import random
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -86,3 +87,24 @@ def test_every_form_of_a_condition_gives_what_a_list_of_the_keys_gives(emulator:
         expected = sorted((one for one in there if forms[form](one, low, high)), reverse=not forward)[:limit]
         assert [item["sk"]["S"] for item in answer["Items"]] == expected
         assert ("LastEvaluatedKey" in answer) == (limit is not None and len(expected) == limit)
+
+
+def test_a_message_wakes_a_waiting_receiver(emulator: Emulator) -> None:
+    url = emulator.create("test-woken").ingestion_queue_url
+    sqs = [emulator.client("sqs"), emulator.client("sqs")]
+
+    def received() -> float:
+        [message] = sqs[1].receive_message(QueueUrl=url, WaitTimeSeconds=10)["Messages"]
+        at = time.perf_counter()
+        sqs[1].delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return at
+
+    waited = []
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(8):
+            waiting = pool.submit(received)
+            time.sleep(0.33)  # by itself it looks again after 0.4
+            sent = time.perf_counter()
+            sqs[0].send_message(QueueUrl=url, MessageBody="{}")
+            waited.append(waiting.result() - sent)
+    assert min(waited) < 0.04
