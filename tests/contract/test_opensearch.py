@@ -14,7 +14,7 @@ import pytest
 from memory_banks.adapters.embedded import analysis
 from memory_banks.adapters.embedded.embedder import SentenceEncoder
 from memory_banks.adapters.embedded.index import EmbeddedIndex
-from memory_banks.adapters.opensearch import OpenSearchIndex, mapping
+from memory_banks.adapters.opensearch import OpenSearchIndex, mapping, statistics
 from memory_banks.adapters.opensearch.client import connect
 from memory_banks.adapters.opensearch.mapping import SHOWN
 from memory_banks.clock import SystemClock
@@ -22,6 +22,7 @@ from memory_banks.ports import Filter, Form, Hit, Index, IndexDocument
 from memory_banks.settings import Settings
 
 from tests.contract.test_index import DIMENSIONS, chunk, entry, find, near, partition, put, towards, window
+from tests.contract.test_index_statistics import EVER, recount, some
 from tests.doubles.world import Counts
 
 pytestmark = pytest.mark.opensearch
@@ -68,7 +69,7 @@ def test_processes_race_to_create_the_index(opensearch_index: OpenSearchIndex, o
     code = textwrap.dedent("""
         import random, sys
         sys.path[:0] = {paths!r}
-        from memory_banks.adapters.opensearch import OpenSearchIndex, mapping
+        from memory_banks.adapters.opensearch import OpenSearchIndex, mapping, statistics
         from memory_banks.clock import SystemClock
         from memory_banks.settings import Settings
         from tests.contract.test_index import DIMENSIONS, chunk
@@ -151,6 +152,26 @@ TEXTS = [
     "A" * 300 + " " + "word" * 100 + " ½ x² n° ℃ № Ⅷ",
     "İstanbul ISTANBUL ıstanbul ﬁne ﬂow ß ẞ ΟΔΥΣΣΕΥΣ",
 ]
+
+
+def test_statistics_beyond_what_can_be_listed_stay_within_their_bounds(
+    opensearch_index: OpenSearchIndex, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More keys than are listed, more entries than can be gone through by rank."""
+    documents = some(900, 60)
+    put(opensearch_index, name, *documents)
+    plain = recount(documents)
+    monkeypatch.setattr(statistics, "VALUES", 20)
+    monkeypatch.setattr(statistics, "RANKS", 10)
+    found = opensearch_index.statistics(name, EVER, 3)
+    assert found.partitions == pytest.approx(plain.partitions, rel=0.01)
+    assert found.entries_per_partition and plain.entries_per_partition
+    assert found.entries_per_partition.p95 == pytest.approx(plain.entries_per_partition.p95, rel=0.02)
+    assert (found.entries_per_partition.min, found.entries_per_partition.max) == plain.entries_per_partition[2:]
+    assert found.created_at and plain.created_at
+    spread = plain.created_at.max - plain.created_at.min
+    assert abs(found.created_at.p95 - plain.created_at.p95) < 0.02 * spread
+    assert (found.top_partitions, found.top_tags) == (plain.top_partitions, plain.top_tags)
 
 
 @pytest.mark.parametrize("text", TEXTS)

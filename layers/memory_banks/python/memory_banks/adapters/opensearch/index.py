@@ -143,14 +143,10 @@ class OpenSearchIndex:
         """See `ports.Index.statistics`. All documents of a bank are on one shard, so what it counts is exact."""
         if len(counted.hidden) > statistics.CHEAP:
             counted = statistics.still_hiding(counted, self._counted(name, counted.bank, statistics.oldest_left(counted)))
-        figures = statistics.asked(counted, top)
-        answer = self._counted(name, counted.bank, figures)
-        rank = statistics.rank_of_age(answer)
-        oldest = None
-        if rank is not None:
-            found = self._counted(name, counted.bank, statistics.at_rank(counted, rank))["hits"]["hits"]
-            oldest = found[0]["sort"][0] if found else None
-        return statistics.read(answer, oldest, top)
+        answer = self._counted(name, counted.bank, statistics.asked(counted, top))
+        further = statistics.further(counted, answer)
+        rest = None if further is None else self._counted(name, counted.bank, further)
+        return statistics.read(answer, rest, top)
 
     # ----------------------------------------------------------------------------------------------------------------
     # Underneath

@@ -36,6 +36,7 @@ def oldest_left(counted: Counted) -> dict[str, Any]:
     oldest = {"oldest": {"min": {"field": "created_at"}}}
     kept = [*queries.within(counted.bank, counted.generation), {"exists": {"field": "tokens"}}]
     kept.append({"terms": {"partition": list(counted.hidden)}})
+    kept.append({"range": {"created_at": {"lte": max(map(ids.milliseconds_of, counted.hidden.values()))}}})
     kinds = {kind: {"filter": {"term": {"kind": kind}}, "aggs": oldest} for kind in ("entry", "summary")}
     return {
         "size": 0,
@@ -71,24 +72,23 @@ def markers(counted: Counted, kind: str | None = None) -> Clause:
     return {"bool": {"filter": kept, **({"must_not": gone} if gone else {})}}
 
 
+MOST = ({"_count": "desc"}, {"_key": "asc"})
+
+
+def _terms(field: str, size: int, *order: dict[str, str]) -> dict[str, Any]:
+    return {"terms": {"field": field, "size": size, "shard_size": size, **({"order": list(order)} if order else {})}}
+
+
 def asked(counted: Counted, top: int) -> dict[str, Any]:
-    """The request for all figures."""
-
-    def terms(field: str, size: int, *order: dict[str, str]) -> dict[str, Any]:
-        return {"terms": {"field": field, "size": size, "shard_size": size, **({"order": list(order)} if order else {})}}
-
-    most = ({"_count": "desc"}, {"_key": "asc"})
+    """The request for all figures but those that only few banks need, and the age that 95 % do not exceed."""
     figures = {
         "tokens": {"stats": {"field": "tokens"}},
-        "token_values": terms("tokens", VALUES, {"_key": "desc"}),
+        "token_values": _terms("tokens", VALUES, {"_key": "desc"}),
         "created_at": {"stats": {"field": "created_at"}},
-        "created_early": {"percentiles": {"field": "created_at", "percents": [5], "tdigest": {"compression": 1_000}}},
-        "partitions": terms("partition", VALUES, *most),
-        "rarest": terms("partition", 1, {"_count": "asc"}, {"_key": "asc"}),
-        "distinct_partitions": {"cardinality": {"field": "partition", "precision_threshold": PRECISION}},
+        "partitions": _terms("partition", VALUES, *MOST),
         "distinct_speakers": {"cardinality": {"field": "speaker", "precision_threshold": PRECISION}},
-        "speakers": terms("speaker", top, *most),
-        "tags": terms("tags", top, *most),
+        "speakers": _terms("speaker", top, *MOST),
+        "tags": _terms("tags", top, *MOST),
     }
     return {
         "size": 0,
@@ -101,40 +101,40 @@ def asked(counted: Counted, top: int) -> dict[str, Any]:
     }
 
 
-def rank_of_age(answer: Mapping[str, Any]) -> int | None:
-    """Which of the entries, oldest first, has the age that 95 % do not exceed; None where the estimate has to do."""
-    entries = _entries(answer)["doc_count"]
-    rank = entries - _rank(entries) if entries else RANKS
-    return rank if rank < RANKS else None
+def further(counted: Counted, answer: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The request for the rest, by the answer to `asked`: the entry of that age by its rank, or an estimate of the age where its
+    rank is out of reach; what is to be known of keys where not all could be listed. None without entries.
+    """
+    entries = _entries(answer)
+    if not entries["doc_count"]:
+        return None
+    wanted: dict[str, Any] = {"size": 0, "_source": False, "track_total_hits": False, "query": markers(counted, "entry")}
+    figures: dict[str, Any] = {}
+    rank = entries["doc_count"] - _rank(entries["doc_count"])
+    if rank < RANKS:
+        wanted |= {"size": 1, "from": rank, "sort": [{"created_at": "asc"}]}
+    else:
+        figures["created_early"] = {"percentiles": {"field": "created_at", "percents": [5], "tdigest": {"compression": 1_000}}}
+    if entries["partitions"]["sum_other_doc_count"]:
+        figures["rarest"] = _terms("partition", 1, {"_count": "asc"}, {"_key": "asc"})
+        figures["distinct"] = {"cardinality": {"field": "partition", "precision_threshold": PRECISION}}
+    return wanted | ({"aggs": figures} if figures else {})
 
 
-def at_rank(counted: Counted, rank: int) -> dict[str, Any]:
-    """The request for the n-th oldest entry's time, from 0."""
-    order = [{"created_at": "asc"}]
-    return {
-        "size": 1,
-        "from": rank,
-        "_source": False,
-        "track_total_hits": False,
-        "sort": order,
-        "query": markers(counted, "entry"),
-    }
-
-
-def read(answer: Mapping[str, Any], early: int | None, top: int) -> Statistics:
-    """The answer as the port gives it; `early` is the exact time of the entry at `rank_of_age`, where it is known."""
+def read(answer: Mapping[str, Any], rest: Mapping[str, Any] | None, top: int) -> Statistics:
+    """Both answers as the port gives them."""
     entries = _entries(answer)
     count = entries["doc_count"]
     summaries = answer["aggregations"]["summaries"]["doc_count"] if "aggregations" in answer else 0
-    if not count:
+    if not count or rest is None:
         return Statistics(summaries=summaries)
-    tokens, created, partitions = entries["tokens"], entries["created_at"], entries["partitions"]
-    buckets = partitions["buckets"]
-    whole = not partitions["sum_other_doc_count"]
-    distinct = len(buckets) if whole else max(entries["distinct_partitions"]["value"], len(buckets) + 1)
+    tokens, created, buckets = entries["tokens"], entries["created_at"], entries["partitions"]["buckets"]
+    figures = rest.get("aggregations", {})
+    distinct, fewest = len(buckets), buckets[-1]["doc_count"]
+    if "distinct" in figures:
+        distinct = max(figures["distinct"]["value"], distinct + 1)
+        fewest = figures["rarest"]["buckets"][0]["doc_count"]
     sizes = [(bucket["doc_count"], 1) for bucket in buckets]
-    if early is None:
-        early = round(entries["created_early"]["values"]["5.0"])
     return Statistics(
         entries=count,
         summaries=summaries,
@@ -146,14 +146,20 @@ def read(answer: Mapping[str, Any], early: int | None, top: int) -> Statistics:
             tokens["min"],
             tokens["max"],
         ),
-        created_at=Spread(created["avg"], early, created["min"], created["max"]),
-        entries_per_partition=Spread(
-            count / distinct, _p95(sizes, distinct), entries["rarest"]["buckets"][0]["doc_count"], sizes[0][0]
-        ),
+        created_at=Spread(created["avg"], _early(rest, created["min"]), created["min"], created["max"]),
+        entries_per_partition=Spread(count / distinct, _p95(sizes, distinct), fewest, sizes[0][0]),
         top_partitions=_tallies(buckets[:top]),
         top_speakers=_tallies(entries["speakers"]["buckets"]),
         top_tags=_tallies(entries["tags"]["buckets"]),
     )
+
+
+def _early(rest: Mapping[str, Any], first: float) -> int:
+    """The time after which 95 % were created; the first entry's where the others have gone since they were counted."""
+    if "created_early" in rest.get("aggregations", {}):
+        return int(round(rest["aggregations"]["created_early"]["values"]["5.0"]))
+    found = rest["hits"]["hits"]
+    return int(found[0]["sort"][0]) if found else round(first)
 
 
 def _entries(answer: Mapping[str, Any]) -> dict[str, Any]:
