@@ -157,7 +157,8 @@ def read(answer: Mapping[str, Any], rest: Mapping[str, Any] | None, top: int) ->
 def _early(rest: Mapping[str, Any], first: float) -> int:
     """The time after which 95 % were created; the first entry's where the others have gone since they were counted."""
     if "created_early" in rest.get("aggregations", {}):
-        return int(round(rest["aggregations"]["created_early"]["values"]["5.0"]))
+        estimate: float = rest["aggregations"]["created_early"]["values"]["5.0"]
+        return round(estimate)
     found = rest["hits"]["hits"]
     return int(found[0]["sort"][0]) if found else round(first)
 
