@@ -244,7 +244,7 @@ class ListContents(BaseModel):
     order: Literal["asc", "desc"] = "desc"
     status: ContentStatus | None = Field(None, description="Only those; of entries the last three of these occur")
     content_version_id: list[Annotated[str, Field(max_length=128), CLEAN]] | None = Field(
-        None, description="Only those; may be repeated", max_length=500
+        None, description="Only those; may be repeated", max_length=200
     )
 
 
