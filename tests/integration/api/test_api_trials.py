@@ -65,6 +65,15 @@ def test_a_rejected_summary_fails_the_trial_and_says_why(api: Any, world: Any) -
     assert "empty" in answer.json["evaluation"]["reasoning"]
 
 
+def test_a_single_entry_is_compacted_and_none_are_a_400(api: Any, world: Any) -> None:
+    scripted(world, "Ms Ferreira's order 4711 broke.", JUDGED)
+    answer = api("POST", "/memory_banks/test-compaction", body={"compaction_prompt": "Keep it.", "sample_entries": TURNS[:1]})
+    assert (answer.status, answer.json["surviving_entries"]) == (200, [])
+    bank = api("POST", "/memory_banks", body={"name": "empty", "compaction_prompt": "Keep it."}).json["id"]
+    refused = api("POST", f"/memory_banks/{bank}/test-compaction", body={})
+    assert (refused.status, refused.json["error"]["code"]) == (400, "too_few_entries")
+
+
 def test_without_a_chat_model_rules_judge_and_say_so(api: Any, world: Any) -> None:
     from memory_banks.adapters.embedded.summariser import ExtractiveSummariser
 

@@ -105,8 +105,8 @@ def try_prompt(
             original = _entries(ports, bank, _generate(ports, bank, direction, count, deadline))
         else:
             original = existing(ports, bank, count)
-        if len(original) < 2:
-            raise BadRequest("fewer than two entries; give sample_entries or a generate_direction", code="too_few_entries")
+        if not original:
+            raise BadRequest("the bank has no entries; give sample_entries or a generate_direction", code="too_few_entries")
         replaced = original[: _how_many(bank, original)]
         surviving = original[len(replaced) :]
         summary, evaluation = _summarise_and_judge(ports, bank, prompt, replaced, deadline)
