@@ -17,6 +17,7 @@ from typing import Any
 
 from memory_banks import banks, compaction, corrections, deletion, ingestion, loading, sweeping, writing
 from memory_banks.bank import Bank
+from memory_banks.distillation import distilling
 from memory_banks.entries import Entry, NewEntry
 from memory_banks.errors import Conflict, Gone, Invalid, MemoryBanksError, NotFound
 from memory_banks.ports import Contended, IndexUnavailable, ModelError, QueueUnavailable, TableUnavailable
@@ -183,7 +184,7 @@ class Life:
     def __post_init__(self) -> None:
         self.gate = Gate()
         self.chance: Any = random.Random(self.seed)
-        self.queues = {name: TimedMessages(self.clock) for name in ("ingestion", "compaction")}
+        self.queues = {name: TimedMessages(self.clock) for name in ("ingestion", "compaction", "distillation")}
         self.memory_table = LaggingTable()
         self.memory_index = MemoryIndex()
         self.model = FoldingChat()
@@ -191,6 +192,7 @@ class Life:
         self.index: Any = Through(self.gate, "index", self.memory_index, INDEX)
         self.ingestion: Any = Through(self.gate, "queue", self.queues["ingestion"], {"send"})
         self.compaction: Any = Through(self.gate, "queue", self.queues["compaction"], {"send"})
+        self.distillation: Any = Through(self.gate, "queue", self.queues["distillation"], {"send"})
         self.embedders: Any = EmbeddersThrough(self.gate, HashedEmbedders())
         self.chat: Any = Through(self.gate, "chat", self.model, {"complete"})
         self.chat_models: Any = lambda model: self.chat
@@ -347,6 +349,8 @@ class Life:
         received, message = taken
         if queue == "ingestion":
             well, _ = self.process(lambda: ingestion.ingest(self, message))
+        elif queue == "distillation":
+            well, _ = self.process(lambda: distilling.handle(self, message, deadline=self.clock.now() + 270_000))
         else:
             well, _ = self.process(lambda: compaction.handle(self, message, deadline=self.clock.now() + 120_000))
         if not well:
@@ -354,8 +358,8 @@ class Life:
         return True
 
     def work(self) -> None:
-        """Handle what is visible in both queues, and what comes of it."""
-        while self.handle("ingestion") or self.handle("compaction"):
+        """Handle what is visible in the queues, and what comes of it."""
+        while self.handle("ingestion") or self.handle("compaction") or self.handle("distillation"):
             pass
 
     def sweep(self) -> None:

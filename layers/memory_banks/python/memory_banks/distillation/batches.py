@@ -91,6 +91,8 @@ class Batches:
         self._partition = ledger.partition
         self._most = MESSAGES[settings.distillation]
         self._limit = self._most
+        self._until = ledgers.end_of(ledger.runs)
+        """What comes later waits for its own quiet time, and is the next job's."""
         self.told = 0
         self.aside: list[tuple[str, str]] = []
         self._resume()
@@ -144,14 +146,12 @@ class Batches:
         """What comes after the ledger's place; None when nothing does."""
         self._read()
         ledger = self._ledger
-        if ledger.at >= ledgers.end_of(ledger.runs):
+        if ledger.at >= self._until:
             return None
         pk = ledgers.runs_pk(self._bank, self._partition)
-        page = self._ports.table.query(pk, after="N#" + ledger.at, before="N~", limit=2 * self._most)
+        page = self._ports.table.query(pk, after="N#" + ledger.at, before="N#" + self._until, limit=2 * self._most)
         found = [_Waiting(item["sk"][2:], from_item(item)) for item in page.items if "text" in item]
-        last = page.items[-1]["sk"][2:] if page.items else ledgers.place_of(ledger.runs)
-        # Read before the messages: no run with a number up to it can still come.
-        at = last if page.after is not None else ledgers.end_of(max(int(last[:12]), ledger.runs))
+        at = page.items[-1]["sk"][2:] if page.after is not None else self._until
         cutoff = self._bank.cutoff(self._ports.clock.now())
         captured = {item["sk"][2:]: item["captured_at"] for item in page.items if "text" in item}
         alive = [one for one in found if not one.message.blank and (cutoff is None or captured[one.place] > cutoff)]
@@ -255,7 +255,12 @@ class Batches:
         note = Update(
             ledgers.ledger_key(self._bank, self._partition), set={"plan": made.sk}, when=(self._leased(), *self._unedited())
         )
-        self._transact([note, put])
+        try:
+            self._transact([note, put])
+        except Superseded:
+            # Edited meanwhile: the batch is read again, and planned as it is now. Or the lease is another's.
+            self._read()
+            return
         self._read()
         self._write_documents()
 
