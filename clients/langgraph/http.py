@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -77,7 +76,7 @@ class Http:
         return new_version(told(answer))
 
     def _post(self, path: str, body: Any) -> Any:
-        content = json.dumps(body, allow_nan=False).encode()
+        content = wire.encoded(body)
         for attempt in range(TRIES):
             answer = self._answer(lambda: self._http().post(path, content=content, headers=JSON))
             if not to_be_repeated(answer, attempt):
@@ -169,7 +168,7 @@ class Http:
         return new_version(told(answer))
 
     async def _apost(self, path: str, body: Any) -> Any:
-        content = json.dumps(body, allow_nan=False).encode()
+        content = wire.encoded(body)
         for attempt in range(TRIES):
             try:
                 answer: httpx.Response | httpx.TransportError = await self._ahttp().post(path, content=content, headers=JSON)
@@ -232,7 +231,7 @@ def _packed(operations: Sequence[dict[str, Any]], positions: Sequence[int]) -> I
 
 def _size(part: Any) -> int:
     try:
-        return len(json.dumps(part, allow_nan=False))
+        return len(wire.encoded(part))
     except ValueError as error:
         raise Refused(f"a value must be JSON: {error}") from error
 
@@ -276,7 +275,7 @@ def conditional(op: PutOp, version: str | None) -> dict[str, Any]:
     assert op.value is not None
     body = {"namespace": list(op.namespace), "key": op.key, "value": wire.plain(op.value), "index": op.index, "ttl": op.ttl}
     header = {"If-None-Match": "*"} if version is None else {"If-Match": f'"{version}"'}
-    return {"content": json.dumps(body).encode(), "headers": JSON | header}
+    return {"content": wire.encoded(body), "headers": JSON | header}
 
 
 def new_version(answer: httpx.Response) -> str:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp, validate_op_namespace
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    validate_op_namespace,
+)
 
 from clients.langgraph.errors import Refused
 from clients.langgraph.items import FoundItem, StoredItem
@@ -23,13 +34,43 @@ def checked(ops: Iterable[Op]) -> list[Op]:
 
 def _normal(op: Op) -> Op:
     match op:
-        case GetOp() | PutOp():
-            return op._replace(namespace=tuple(op.namespace))
+        case GetOp():
+            return op._replace(namespace=_labels(op.namespace))
+        case PutOp():
+            if not (op.index is None or op.index is False or _texts(op.index)):
+                raise Refused(f"index must be None, False or a list of paths, not {op.index!r}")
+            return op._replace(namespace=_labels(op.namespace))
         case SearchOp():
-            return op._replace(namespace_prefix=tuple(op.namespace_prefix))
+            if not (op.query is None or isinstance(op.query, str)):
+                raise Refused(f"query must be a text, not {op.query!r}")
+            return op._replace(namespace_prefix=_labels(op.namespace_prefix))
         case ListNamespacesOp():
+            for one in op.match_conditions or ():
+                _labels(one.path)
+                if one.match_type not in {"prefix", "suffix"}:
+                    raise ValueError(f"Unsupported match type: {one.match_type}")
             return op
     raise ValueError(f"Unknown operation type: {type(op)}")
+
+
+def _labels(given: Any) -> tuple[str, ...]:
+    """A text is no namespace: its letters would be taken for labels."""
+    if isinstance(given, str | bytes):
+        raise InvalidNamespaceError(f"A namespace is a tuple of labels, not a text: {given!r}")
+    return tuple(given)
+
+
+def _texts(given: Any) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+
+
+def encoded(body: Any) -> bytes:
+    """JSON in UTF-8, as short as the service measures it. Raises `ValueError` for a number that is none."""
+    text = json.dumps(body, allow_nan=False, ensure_ascii=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate: the service says where
+        return json.dumps(body, allow_nan=False).encode()
 
 
 def operation(op: Op) -> dict[str, Any]:

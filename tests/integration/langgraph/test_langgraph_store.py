@@ -111,7 +111,48 @@ def test_what_is_refused_says_why(store: MemoryBankStore) -> None:
         store.put(("a",), "k", {"x": "y" * 1_100_000})
     with pytest.raises(Refused):
         store.search((), limit=-1)
+    for index in ("text", True, [1]):
+        with pytest.raises(Refused, match="index must be"):
+            store.put(("a",), "k", {}, index=index)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="query must be a text"):
+        store.search((), query=5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="match type"):
+        store.batch([ListNamespacesOp((MatchCondition("middle", ("a",)),))])  # type: ignore[arg-type]
     assert store.search(()) == []
+
+
+def test_a_text_is_no_namespace_of_letters(store: MemoryBankStore) -> None:
+    for call in (
+        lambda: store.put("abc", "k", {}),  # type: ignore[arg-type]
+        lambda: store.get("abc", "k"),  # type: ignore[arg-type]
+        lambda: store.search("abc"),  # type: ignore[arg-type]
+        lambda: store.list_namespaces(prefix="abc"),  # type: ignore[arg-type]
+        lambda: store.batch([PutOp("abc", "k", {})]),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidNamespaceError, match="not a text"):
+            call()
+    store.put(["a", "b"], "k", {})  # type: ignore[arg-type]
+    assert store.list_namespaces() == [("a", "b")]
+
+
+def test_a_conversation_may_be_the_query(store: MemoryBankStore) -> None:
+    store.put(("a",), "apple", {"text": "apple"}, index=["text"])
+    store.put(("a",), "pear", {"text": "pear"}, index=["text"])
+    found = store.search(("a",), query="apple " * 5_000 + "pear " * 1_600)
+    assert [one.key for one in found] == ["pear", "apple"]
+
+
+def test_long_values_of_any_script_and_what_is_no_text(store: MemoryBankStore) -> None:
+    store.put(("a",), "long", {"text": "é" * 520_000}, index=False)
+    assert len(store.get(("a",), "long").value["text"]) == 520_000  # type: ignore[union-attr]
+    store.put_if(("a",), "set", {"text": "é" * 520_000}, version=None, index=False)
+    for call in (
+        lambda: store.put(("a",), "k", {"text": "\ud800"}),
+        lambda: store.put(("a",), "\ud800", {}),
+        lambda: store.put(("\ud800",), "k", {}),
+    ):
+        with pytest.raises(ValueError, match="Unicode"):
+            call()
 
 
 def test_an_outage_is_told_and_not_an_empty_answer(store: MemoryBankStore, world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,6 +250,8 @@ def test_too_many_texts_are_refused(shelf: Shelf) -> None:
     with pytest.raises(Invalid, match="501 texts"):
         shelf.put(("a",), "k", {"t": [f"{number}" for number in range(501)]}, index=["t[*]"])
     shelf.put(("a",), "k", {"t": ["same"] * 501}, index=["t[*]"])
+    with pytest.raises(Invalid, match="at most 500 paths"):
+        shelf.put(("a",), "k", {"t": "x"}, index=["t" + "." * number for number in range(501)])
 
 
 def test_blank_texts_and_empty_values_have_no_vector(shelf: Shelf) -> None:

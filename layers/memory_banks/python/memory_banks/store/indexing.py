@@ -99,8 +99,12 @@ def version_of(hit: Hit) -> str:
 
 
 def texts_of(value: Mapping[str, Any], fields: Sequence[str], loc: tuple[str | int, ...]) -> list[str]:
-    """The texts of a value to embed, long ones in pieces. Raises `Invalid` where there are too many."""
-    found = list(dict.fromkeys(piece for path in fields for text in paths.texts_at(value, path) for piece in _pieces(text)))
+    """The texts of a value to embed, long ones in pieces. Raises `Invalid` where there are too many, or too many paths."""
+    if len(fields) > PIECES:
+        raise Invalid(loc, f"at most {PIECES} paths are possible, these are {len(fields)}", "too_many")
+    found = list(
+        dict.fromkeys(piece for path in dict.fromkeys(fields) for text in paths.texts_at(value, path) for piece in _pieces(text))
+    )
     if len(found) > PIECES:
         raise Invalid(loc, f"these paths give {len(found)} texts to embed; at most {PIECES} are possible", "too_many")
     return found

@@ -14,6 +14,8 @@ from .writing import Write
 PAGE = 1_000
 """The longest page."""
 OFFSET = 1_000_000
+QUERY = 200_000
+"""Characters: a conversation may be the query."""
 OPERATIONS = 100
 """In one request."""
 
@@ -60,7 +62,7 @@ class SearchItems(_Compatible):
 
     namespace_prefix: Labels = Field(default_factory=list)
     filter: dict[str, Any] | None = Field(None, description="$eq $ne $gt $gte $lt $lte $in $nin $exists, $and, $or")
-    query: str | None = Field(None, max_length=8_192)
+    query: str | None = Field(None, max_length=QUERY, description="Of a longer one than 8,000 characters the end counts")
     limit: Limit = 10
     offset: Offset = 0
     refresh_ttl: Refresh = None
@@ -130,7 +132,7 @@ class SearchOperation(_Own):
     op: Literal["search"]
     namespace_prefix: Labels = Field(default_factory=list)
     filter: dict[str, Any] | None = None
-    query: str | None = Field(None, max_length=8_192)
+    query: str | None = Field(None, max_length=QUERY)
     limit: Limit = 10
     offset: Offset = 0
     refresh_ttl: bool = True

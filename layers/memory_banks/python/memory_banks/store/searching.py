@@ -56,7 +56,8 @@ def search(
     wanted = offset + limit
     if limit == 0:
         return []
-    vector = indexed.embedder.embed_query(query) if indexed is not None and query else None
+    # A conversation may be the query: what was said last is what matters, and fits into the model.
+    vector = indexed.embedder.embed_query(query[-indexing.PIECE :]) if indexed is not None and query else None
     if indexed is not None and vector is not None and any(vector):
         found = list(islice(_by_meaning(ports, account, indexed, prefix, filter, vector, wanted), wanted))
     else:
