@@ -103,7 +103,7 @@ def listed(ports: Ports, bank: Bank, wanted: Wanted, *, deadline: int) -> Conten
     if wanted.only is None and wanted.status is None and wanted.sort == "created_at":
         view = _View.of(ports, bank)
         total = view.total - sum(1 for _ in view.expired(ports))
-        keys = islice(view.keys(ports, reverse), start, start + wanted.limit) if start < total else ()
+        keys = islice(view.keys(ports, reverse, start + wanted.limit), start, start + wanted.limit) if start < total else ()
         return ContentPage([_row(bank, item) for item in ports.table.read(list(keys)) if item is not None], total)
     rows = _all_rows(ports, bank, deadline) if wanted.only is None else _named(ports, bank, wanted.only)
     rows = [row for row in rows if wanted.status in {None, row["content_status"]}]
@@ -129,7 +129,7 @@ def _named(ports: Ports, bank: Bank, wanted: Sequence[str]) -> list[dict[str, An
 
 def _all_rows(ports: Ports, bank: Bank, deadline: int) -> list[dict[str, Any]]:
     view = _View.of(ports, bank)
-    keys = list(islice(view.keys(ports, reverse=True), LOOKED_AT + 1))
+    keys = list(islice(view.keys(ports, True, LOOKED_AT), LOOKED_AT + 1))
     rows: list[dict[str, Any]] = []
     for start in range(0, len(keys), 100):
         if len(keys) > LOOKED_AT or ports.clock.now() >= deadline:
@@ -163,19 +163,19 @@ class _View:
             total += exports.count(ports, bank, batch).entries
         return cls(bank, watermarks, total, bank.cutoff(ports.clock.now()))
 
-    def keys(self, ports: Ports, reverse: bool) -> Iterator[Key]:
-        """The entries, by age."""
+    def keys(self, ports: Ports, reverse: bool, wanted: int) -> Iterator[Key]:
+        """The entries, by age, of which so many may be wanted."""
         after = None if self.cutoff is None else ids.at(self.cutoff + 1)
-        return self._walk(ports, after, None, reverse)
+        return self._walk(ports, after, None, reverse, wanted)
 
     def expired(self, ports: Ports) -> Iterator[Key]:
         """What the counters have and the retention hides."""
         if self.cutoff is None:
             return iter(())
-        return self._walk(ports, None, ids.at(self.cutoff + 1), False)
+        return self._walk(ports, None, ids.at(self.cutoff + 1), False, _BATCH)
 
-    def _walk(self, ports: Ports, after: str | None, before: str | None, reverse: bool) -> Iterator[Key]:
-        groups = [_aged(ports, self.bank, group, after, before, reverse) for group in range(partitions.HEAD_GROUPS)]
+    def _walk(self, ports: Ports, after: str | None, before: str | None, reverse: bool, wanted: int) -> Iterator[Key]:
+        groups = [_aged(ports, self.bank, group, after, before, reverse, wanted) for group in range(partitions.HEAD_GROUPS)]
         for key, _ in heapq.merge(*groups, key=lambda one: (one.age, one.key.sk), reverse=reverse):
             watermark = self.watermarks.get(key.pk.rpartition("#")[2])
             # Beside entries the index has pointers and traces; beside the living ones those replaced a moment ago.
@@ -183,16 +183,22 @@ class _View:
                 yield key
 
 
-def _aged(ports: Ports, bank: Bank, group: int, after: str | None, before: str | None, reverse: bool) -> Iterator[Aged]:
-    """All of a group between two ages. Several items may have one age: a batch that may be cut gives none of its last."""
+def _aged(
+    ports: Ports, bank: Bank, group: int, after: str | None, before: str | None, reverse: bool, wanted: int
+) -> Iterator[Aged]:
+    """All of a group between two ages. Several items may have one age: a batch that may be cut gives none of its last.
+
+    The first batch is no longer than what is wanted, in all, with its pointers.
+    """
     pk = partitions.age_pk(bank, group)
-    while found := ports.table.aged(pk, after=after, before=before, limit=_BATCH, reverse=reverse):
+    size = min(_BATCH, 2 * wanted + 20)
+    while found := ports.table.aged(pk, after=after, before=before, limit=size, reverse=reverse):
         whole = [one for one in found if one.age != found[-1].age]
-        ends = len(found) < _BATCH // 2 or not whole
+        ends = len(found) < size // 2 or not whole
         yield from sorted(found if ends else whole, key=lambda one: (one.age, one.key.sk), reverse=reverse)
         if ends and whole:
             return
-        last = (found if ends else whole)[-1].age
+        last, size = (found if ends else whole)[-1].age, _BATCH
         after, before = (after, last) if reverse else (last, before)
 
 
