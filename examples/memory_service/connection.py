@@ -16,7 +16,7 @@ from examples import models
 from examples.memory import FormingBank, label
 from examples.offline import service
 
-BANK, IDLE_SECONDS = "MEMORY_BANKS_BANK", "MEMORY_BANKS_IDLE_SECONDS"
+BANK, IDLE_SECONDS = "EXAMPLES_BANK", "EXAMPLES_IDLE_SECONDS"
 """Environment variables: the bank's name, and, where it is made anew, its quiet time."""
 
 RECALLED = 10

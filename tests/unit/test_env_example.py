@@ -7,8 +7,18 @@ from pathlib import Path
 
 from memory_banks.settings import PREFIX, Settings
 
-ELSEWHERE = {"MEMORY_BANKS_URL", "MEMORY_BANKS_API_KEY", "MEMORY_BANKS_LOCOMO", "OPENSEARCH_URL", "AWS_PROFILE", "AWS_REGION"}
-"""What the command line, the benchmarks and AWS's own libraries read."""
+ELSEWHERE = {
+    "EXAMPLES_MODEL",
+    "EXAMPLES_BANK",
+    "EXAMPLES_IDLE_SECONDS",
+    "MEMORY_BANKS_URL",
+    "MEMORY_BANKS_API_KEY",
+    "MEMORY_BANKS_LOCOMO",
+    "OPENSEARCH_URL",
+    "AWS_PROFILE",
+    "AWS_REGION",
+}
+"""What the command line, the examples, the benchmarks and AWS's own libraries read."""
 
 LISTED = dict(re.findall(r"^# ([A-Z_]+)=(.*)$", (Path(__file__).parents[2] / ".env.example").read_text(), re.MULTILINE))
 
