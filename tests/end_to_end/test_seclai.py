@@ -20,6 +20,7 @@ from pyarrow import parquet
 from seclai import AsyncSeclai, Seclai
 from seclai.seclai import SeclaiAPIStatusError, SeclaiAPIValidationError
 
+from tests.doubles.model_server import ModelServer
 from tests.serving import Served, served
 
 pytestmark = [pytest.mark.clients, pytest.mark.emulator]
@@ -196,6 +197,37 @@ def test_the_assistant_proposes_and_a_decision_is_recorded(
     assert call("list_memory_banks")["total"] == banks, "a proposal is applied by nobody"
     made = call("create_memory_bank", {name: value for name, value in proposed["config"].items() if value is not None})
     assert made["retention_days"] == 7
+
+
+class Talker(ModelServer):
+    """A chat model that makes entries up, judges, proposes and summarises, each in the form that it is asked for."""
+
+    def answer(self, path: str, body: dict[str, Any]) -> Any:
+        asked = body["messages"][0]["content"]
+        if "make up realistic test material" in asked:
+            answer: Any = {"entries": [{"speaker": "user", "content": f"We sell {n} kinds of bread in Lyon."} for n in range(4)]}
+        elif "You judge summaries" in asked:
+            answer = {"verdict": "pass", "score": 5, "reasoning": "It keeps what was asked for."}
+        elif "configuration" in asked:
+            answer = {"note": "Here.", "config": {"name": "Notes", "type": "general", "mode": "balanced", "retention_days": 7}}
+        else:
+            answer = "They sell bread in Lyon."
+        self.chat_text = answer if isinstance(answer, str) else json.dumps(answer)
+        return super().answer(path, body)
+
+
+def test_what_only_a_model_can_do(tmp_path: Path) -> None:
+    """Generated entries, a judge and a proposal, by an OpenAI-compatible endpoint."""
+    with Talker() as model:
+        settings = {"MEMORY_BANKS_CHAT_MODEL": "openai/talker", "MEMORY_BANKS_OPENAI_BASE_URL": f"{model.url}/v1"}
+        with served(tmp_path, environment=settings) as service, httpx.Client(base_url=service.url, timeout=60) as http:
+            seclai = Seclai(api_key=service.api_key, http_client=http)
+            body = {"compaction_prompt": "Keep numbers.", "generate_direction": "a bakery", "entry_count": 4}
+            tried: Any = seclai.test_compaction_prompt_standalone(body)
+            assert tried["generated"] is True and len(tried["original_entries"]) == 4
+            assert (tried["compaction_summary"], tried["evaluation"]["score"]) == ("They sell bread in Lyon.", 5)
+            proposed: Any = seclai.ai_assistant_memory_bank({"user_input": "meeting notes, cleaned weekly"})
+            assert (proposed["note"], proposed["config"]["type"], proposed["config"]["retention_days"]) == ("Here.", "general", 7)
 
 
 def test_both_names_of_the_assistant_tell_of_the_same_conversations(client: Callable[[str | None], Call]) -> None:
