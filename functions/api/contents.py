@@ -83,5 +83,7 @@ def list_embeddings(content_id: str, query: Annotated[ListEmbeddings, Query()]) 
     from memory_banks import contents
 
     call = router.call("read")
-    found, total = contents.embeddings(call.ports, call.account, content_id, page=query.page, limit=query.limit)
+    found, total = contents.embeddings(
+        call.ports, call.account, content_id, page=query.page, limit=query.limit, deadline=call.deadline
+    )
     return answer(listed("embeddings", found, versions.LATEST, page=query.page, limit=query.limit, total=total))

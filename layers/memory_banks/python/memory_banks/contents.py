@@ -21,7 +21,7 @@ from .bank import Bank
 from .clock import iso
 from .entries import Entry
 from .errors import BadRequest, NotFound
-from .ports import Aged, Item, Key, Ports
+from .ports import Aged, Item, Key, ModelUnavailable, Ports
 
 Status = Literal["pending", "fetching", "transcribing", "scanning", "indexing", "completed", "failed"]
 """The published ones; ours are the last three."""
@@ -32,6 +32,9 @@ LOOKED_AT = 10_000
 TITLE_LENGTH = 80
 DIGITS = 9
 """Significant digits of a vector's numbers: as many as a float of 32 bits has."""
+
+TOGETHER = 10
+"""Pieces of an entry that are embedded at once, between two looks at the clock."""
 
 _BATCH = 1_000
 _BANK_LENGTH = ids.ULID_LENGTH
@@ -241,30 +244,39 @@ def detail(ports: Ports, account: str, content_id: str, start: int, end: int) ->
     }
 
 
-def embeddings(ports: Ports, account: str, content_id: str, *, page: int, limit: int) -> tuple[list[dict[str, Any]], int]:
+def embeddings(
+    ports: Ports, account: str, content_id: str, *, page: int, limit: int, deadline: int
+) -> tuple[list[dict[str, Any]], int]:
     """A page of an entry's chunks with their vectors, and how many chunks there are.
 
     No index gives vectors back (its source leaves them out), so they are made again: by the bank's model, from the text
-    that was indexed. Raises as `locate`, and `ModelError`.
+    that was indexed. Raises as `locate`, `ModelError`, and `ModelUnavailable` when it takes until the deadline (ms).
     """
     bank, entry = locate(ports, account, content_id)
     made = documents.chunks(bank, entry, None)
-    chosen = made[(page - 1) * limit : page * limit]
-    began = ports.clock.now()
-    vectors = ports.embedders(bank.reads.model, bank.reads.dimensions).embed([one.text for one in chosen]) if chosen else []
-    seconds = (ports.clock.now() - began) / 1_000
-    rows = [
-        {
-            "id": f"{content_id}-{number}",
-            "text": entry.content[one.start : one.end],
-            "text_start": one.start,
-            "text_end": one.end,
-            "vector": [float(f"{value:.{DIGITS}g}") for value in vector],
-            "batch_size": len(chosen),
-            "batch_duration": seconds,
-        }
-        for number, (one, vector) in enumerate(zip(chosen, vectors, strict=True), (page - 1) * limit)
-    ]
+    start = (page - 1) * limit
+    chosen = made[start : start + limit]
+    embedder = ports.embedders(bank.reads.model, bank.reads.dimensions)
+    rows: list[dict[str, Any]] = []
+    for first in range(0, len(chosen), TOGETHER):
+        batch = chosen[first : first + TOGETHER]
+        began = ports.clock.now()
+        if began >= deadline:
+            raise ModelUnavailable(f"{len(rows)} of {len(chosen)} pieces took all the time; ask for fewer (limit)")
+        vectors = embedder.embed([one.text for one in batch])
+        seconds = (ports.clock.now() - began) / 1_000
+        rows += [
+            {
+                "id": f"{content_id}-{start + first + place}",
+                "text": entry.content[one.start : one.end],
+                "text_start": one.start,
+                "text_end": one.end,
+                "vector": [float(f"{value:.{DIGITS}g}") for value in vector],
+                "batch_size": len(batch),
+                "batch_duration": seconds,
+            }
+            for place, (one, vector) in enumerate(zip(batch, vectors, strict=True))
+        ]
     return rows, len(made)
 
 
