@@ -3,8 +3,9 @@
 ministack keeps a partition of DynamoDB unsorted: every Query sorts all of it and evaluates its condition on each item, 0.1 s for
 a thousand. Here a partition keeps its sort keys in order, a Query of the usual form (`pk = :a`, perhaps with one bound or two on
 `sk`) is cut to the items it may return, and ministack's own code answers it from those alone. Every other request is ministack's
-as it was, except that what it copies, items in JSON, is not copied by `copy.deepcopy`, which a third of a write goes into. A
-receiver of SQS looks every 0.1 s whether something has come; here a message that is sent wakes it.
+as it was, except that what it copies, items in JSON, is not copied by `copy.deepcopy`, which a third of a write goes into, and
+that it remembers what expressions it has read. A receiver of SQS looks every 0.1 s whether something has come; here a message
+that is sent wakes it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import copy
 import re
 from bisect import bisect_left, bisect_right, insort
+from functools import lru_cache
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -42,6 +44,16 @@ class Partition(dict[str, Any]):
 
     def __deepcopy__(self, memo: Any) -> dict[str, Any]:
         return {key: copied(item) for key, item in self.items()}
+
+
+def remembered(function: Any) -> Any:
+    """A function of texts alone that is not asked the same twice: expressions, and many numbers, come again and again."""
+    cached = lru_cache(16_384)(function)
+
+    def answer(*texts: Any) -> Any:
+        return cached(*texts) if all(type(text) is str for text in texts) else function(*texts)
+
+    return answer
 
 
 def copied(value: Any, *_: Any) -> Any:
@@ -109,6 +121,10 @@ def order(dynamodb: Any) -> None:
 
     dynamodb._set_item, dynamodb._query = ordered_set_item, short_query
     dynamodb.copy = SimpleNamespace(copy=copy.copy, deepcopy=copied)
+    for name in ("_number_size_bytes", "_ddb_canonicalize_number", "_number_error", "_condition_syntax_error"):
+        setattr(dynamodb, name, remembered(getattr(dynamodb, name)))
+    tokens = remembered(dynamodb._tokenize)
+    dynamodb._tokenize = lambda expression: list(tokens(expression))
 
 
 def _narrowed(dynamodb: Any, data: Any) -> dict[str, Any] | None:

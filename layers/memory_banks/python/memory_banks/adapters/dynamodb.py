@@ -197,6 +197,12 @@ def _as_it_came(response_dict: dict[str, Any], customized_response_dict: dict[st
             response_dict["body"] = b"{}"
 
 
+def leave_items_as_they_come(client: Any) -> None:
+    """Have a client give the items of its reads as the JSON that came."""
+    for operation in ("BatchGetItem", "Query"):
+        client.meta.events.register(f"before-parse.dynamodb.{operation}", _as_it_came, unique_id=f"as-it-came-{operation}")
+
+
 class DynamoTable:
     """`ports.Table` on a DynamoDB table with the global secondary indexes `due` and `age`."""
 
@@ -205,8 +211,7 @@ class DynamoTable:
         self._name = name
         self._clock = clock
         self._chance = chance
-        for operation in ("BatchGetItem", "Query"):
-            client.meta.events.register(f"before-parse.dynamodb.{operation}", _as_it_came, unique_id=f"as-it-came-{operation}")
+        leave_items_as_they_come(client)
 
     def read(self, keys: Sequence[Key]) -> list[Item | None]:
         """See `ports.Table.read`."""

@@ -182,9 +182,17 @@ class EmbeddedIndex:
     def write(self, name: str, documents: Sequence[IndexDocument], dimensions: int) -> list[Outcome]:
         with self._writing() as connection:
             number, has = _index(connection, name, dimensions)
-            return [self._put(connection, number, has, document) for document in documents]
+            scopes: dict[tuple[str, int, Form], int] = {}
+            return [self._put(connection, number, has, document, scopes) for document in documents]
 
-    def _put(self, connection: sqlite3.Connection, name: int, dimensions: int, document: IndexDocument) -> Outcome:
+    def _put(
+        self,
+        connection: sqlite3.Connection,
+        name: int,
+        dimensions: int,
+        document: IndexDocument,
+        scopes: dict[tuple[str, int, Form], int],
+    ) -> Outcome:
         vector = np.asarray(document.vector, np.float64)
         norm = float(np.linalg.norm(vector)) if vector.ndim == 1 else 0.0
         if vector.shape != (dimensions,):
@@ -198,7 +206,10 @@ class EmbeddedIndex:
             return Outcome(document.id, "stale")
         if there:
             _remove(connection, [there[:-1]])
-        scope = _scope(connection, name, document.bank, document.generation, document.form)
+        where = (document.bank, document.generation, document.form)
+        if where not in scopes:
+            scopes[where] = _scope(connection, name, *where)
+        scope = scopes[where]
         terms = analysis.terms(document.text)
         text = " ".join(_word(scope, term) for term in terms)
         row = connection.execute(
