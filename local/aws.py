@@ -12,6 +12,7 @@ def client(service: str, endpoint: str) -> Any:
     """The boto3 client of a service at an emulator's endpoint. Never the user's own credentials or region."""
     import boto3
     from botocore.config import Config
+    from memory_banks.adapters.dynamodb import leave_items_as_they_come
 
     config = Config(
         connect_timeout=2,
@@ -20,7 +21,7 @@ def client(service: str, endpoint: str) -> Any:
         max_pool_connections=32,
         parameter_validation=False,  # a quarter of a write went into it, and the emulator refuses what is wrong
     )
-    return boto3.client(  # type: ignore[call-overload]
+    made = boto3.client(  # type: ignore[call-overload]
         service,
         endpoint_url=endpoint,
         region_name=REGION,
@@ -28,3 +29,6 @@ def client(service: str, endpoint: str) -> Any:
         aws_secret_access_key="local",
         config=config,
     )
+    if service == "dynamodb":
+        leave_items_as_they_come(made)
+    return made

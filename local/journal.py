@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from memory_banks.adapters.dynamodb import leave_items_as_they_come
 from memory_banks.ports import Action, Aged, Check, Delete, Due, Item, Key, Page, Put, Table, Update
 
 from local.locks import SharedLock
@@ -46,7 +45,6 @@ class Journal:
     """
 
     def __init__(self, path: Path, client: Any, table: str) -> None:
-        leave_items_as_they_come(client)
         self._client = client
         self._table = table
         self._file = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
