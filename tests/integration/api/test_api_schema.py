@@ -36,7 +36,7 @@ config = schemathesis.Config.from_dict({"phases": {"coverage": {"enabled": bool(
 schema = schemathesis.openapi.from_dict(openapi.document(app), config=config)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client() -> Iterator[Client]:
     made = World(ManualClock(), random.Random(0))
     bootstrap.use(made)
