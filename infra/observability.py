@@ -25,6 +25,7 @@ COUNTED = {
     "DistillationMessagesLost": (0, 3, "Captured runs can't be announced to their queue; the sweep finds them, late"),
     "DistillationsFailed": (0, 1, "A distillation failed in all its tries; its job tells why, the runs stay waiting"),
     "MessagesSetAside": (5, 3, "Captured messages can't be distilled again and again; their jobs name them and the reasons"),
+    "DistillationChainsCut": (0, 1, "A distillation went on in more messages than its hop limit allows; the sweep goes on with it"),
     "SweepErrors": (0, 3, "The sweep meets something that it can't take up"),
     "RebuildChainsCut": (0, 1, "A rebuild went on in more messages than its hop limit allows, and was stopped"),
 }

@@ -51,6 +51,9 @@ FIRST_BACKOFF, LONGEST_BACKOFF = 30_000, 3_600_000
 TRIES = 8
 """Failures in a row after which the job has failed. Its messages stay waiting: the sweep begins another in an hour."""
 
+HOPS = 1_000
+"""How many messages in a row go on with a key's work before it is left to the sweep."""
+
 MARGIN = 30_000
 """What is left of the function's time, ms, when no further batch is begun."""
 
@@ -80,7 +83,8 @@ def handle(ports: Ports, message: Mapping[str, Any], *, deadline: int) -> None:
     resumes = ledger.running is not None
     if not (ledger.owes or resumes or ledger.reset or trigger.fires(ledger, settings, message, now)):
         return
-    _Distillation(ports, bank, settings, deadline).run(ledger, takes=trigger.fires(ledger, settings, message, now) or resumes)
+    hops = message.get("hops", 0)
+    _Distillation(ports, bank, settings, deadline, hops).run(ledger, takes=trigger.fires(ledger, settings, message, now) or resumes)
 
 
 def take_up(ports: Ports, item: Item) -> None:
@@ -93,9 +97,9 @@ def take_up(ports: Ports, item: Item) -> None:
 class _Distillation:
     """One lease's work."""
 
-    def __init__(self, ports: Ports, bank: Bank, settings: CaptureSettings, deadline: int) -> None:
+    def __init__(self, ports: Ports, bank: Bank, settings: CaptureSettings, deadline: int, hops: int) -> None:
         self._ports, self._bank, self._settings = ports, bank, settings
-        self._deadline = deadline
+        self._deadline, self._hops = deadline, hops
         self._token = f"{ports.chance.getrandbits(128):032x}"
 
     def run(self, seen: Ledger, *, takes: bool) -> None:
@@ -139,14 +143,15 @@ class _Distillation:
         fresh: Item | None = None
         job = seen.running or (seen.job if takes or seen.reset else None)
         if job is None:
-            fresh = jobs.new(self._ports, self._bank, "distillation") | {"key": seen.key}
+            fresh = jobs.new(self._ports, self._bank, "distillation") | {"key": seen.key, "partition": seen.partition}
             job = fresh["sk"]
         at = ledgers.ledger_key(self._bank, seen.partition)
         values = {"lease": self._token, "lease_until": now + LEASE_MS, "running": job}
         lease = Update(
             at,
             set=values | trigger.marks(seen.partition, LEASE_MS, now),
-            remove=("job", "asked") if job == seen.job and not resumed else (),
+            # What an earlier one left is done first; what waits has its own turn then.
+            remove=("job", "asked") if not resumed and (takes or seen.reset) else (),
             when=(
                 *ledgers.unchanged(seen, "job", "running", "asked"),
                 Either((Is("lease", "missing"), Is("lease_until", "<=", now))),
@@ -172,7 +177,8 @@ class _Distillation:
         key = jobs.key_of(self._bank.id, job)
         if self._ports.table.read([key])[0] is not None:
             return False
-        fresh = jobs.new(self._ports, self._bank, "distillation") | {"key": ledger.key, "sk": job}
+        fresh = jobs.new(self._ports, self._bank, "distillation") | {"sk": job}
+        fresh |= {"key": ledger.key, "partition": ledger.partition}
         with suppress(ConditionFailed):
             self._ports.table.write(Put(fresh, (Is("pk", "missing"),)))
         return jobs.start(self._ports, self._bank.id, job)
@@ -199,8 +205,13 @@ class _Distillation:
                 self._ports.table.write(Update(at, remove=DUE_ATTRIBUTES, when=unchanged))
                 return
             self._ports.table.write(Update(at, set=trigger.marks(ledger.partition, waits, now), when=unchanged))
-        if waits is not None:
-            trigger.send(self._ports, [trigger.message_of(self._bank, ledger.partition, ledger.runs)], waits)
+        hops = 0 if waits else self._hops + 1
+        if hops > HOPS:
+            # The sweep goes on: work that never ends must not keep a function busy.
+            self._ports.metrics.count("DistillationChainsCut")
+            return
+        message = trigger.message_of(self._bank, ledger.partition, ledger.runs)
+        trigger.send(self._ports, [message | {"hops": hops} if hops else message], waits)
 
     def _fail(self, ledger: Ledger, job: str, reason: str) -> None:
         """A pause: the same job goes on later, until it has failed too often."""
