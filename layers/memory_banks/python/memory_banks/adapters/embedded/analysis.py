@@ -81,14 +81,9 @@ _one_at_a_time = threading.Lock()  # the stemmer keeps the word it works on in i
 
 def terms(text: str) -> list[str]:
     """The terms of a text, in order, repeated as often as they occur."""
-    found = []
+    found: list[str] = []
     for word in _words(text):
-        if not word.strip("_‿"):
-            continue
-        for start in range(0, len(word), LONGEST):
-            term = _term(word[start : start + LONGEST])
-            if term:
-                found.append(term)
+        found += _terms(word)
     return found
 
 
@@ -102,6 +97,14 @@ def _lower(word: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
+def _terms(word: str) -> tuple[str, ...]:
+    """The terms of a word: one, or none, or the pieces of an overlong one."""
+    if not word.strip("_‿"):
+        return ()
+    pieces = (_term(word[start : start + LONGEST]) for start in range(0, len(word), LONGEST))
+    return tuple(piece for piece in pieces if piece)
+
+
 def _term(word: str) -> str | None:
     if word.endswith(_POSSESSIVE):
         word = word[:-2]

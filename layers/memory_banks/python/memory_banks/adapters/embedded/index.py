@@ -211,7 +211,7 @@ class EmbeddedIndex:
             scopes[where] = _scope(connection, name, *where)
         scope = scopes[where]
         terms = analysis.terms(document.text)
-        text = " ".join(_word(scope, term) for term in terms)
+        text = f" {_word(scope, '')}".join(["", *terms])[1:]
         row = connection.execute(
             """INSERT INTO documents (name, id, scope, bank, partition, sort, entry, version, members, previous, "start", "end",
                    summary, speaker, tags, metadata, occurred_at, created_at, length, terms, vector, tokens)
