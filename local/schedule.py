@@ -1,4 +1,4 @@
-"""What EventBridge Scheduler does: sends each sweep its event, at the start and then at a fixed rate."""
+"""What EventBridge Scheduler does: sends each sweep its event, at the start, soon after it, and then at a fixed rate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from collections.abc import Sequence
 from local.lambdas import Function
 
 logger = logging.getLogger(__name__)
+
+
+SOON_SECONDS = 180
+"""After the start: by then all is due whose message a killed process has lost."""
 
 
 class Schedule:
@@ -32,6 +36,7 @@ class Schedule:
             self._thread.join()
 
     def _run(self) -> None:
+        wait = min(SOON_SECONDS, self._every)
         while True:
             for kind in self._kinds:
                 try:
@@ -40,5 +45,6 @@ class Schedule:
                     logger.exception("the %s sweep failed; it comes again in %s s", kind, self._every)
                 if self._ending.is_set():
                     return
-            if self._ending.wait(self._every):
+            if self._ending.wait(wait):
                 return
+            wait = self._every

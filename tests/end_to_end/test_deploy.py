@@ -177,6 +177,21 @@ def test_conversation_over_its_threshold_is_compacted(api: httpx.Client) -> None
     eventually(lambda: [entry["content"] for entry in entries(api, bank, "ada")] == [f"turn number {n}" for n in range(2, 6)])
 
 
+def test_captured_runs_are_distilled_when_a_key_was_quiet(api: httpx.Client) -> None:
+    bank = made(api, name="captured", capture={"idle_seconds": 2})
+    for number in range(3):
+        messages = [{"sender": "user", "text": f"turn {number}"}, {"sender": "assistant", "text": f"answer {number}"}]
+        captured = api.post(f"/memory_banks/{bank}/runs", json={"run_id": f"r{number}", "key": "ada", "messages": messages})
+        assert captured.status_code == 201, captured.text
+    # The API → a delayed message → `distill` → the ingestion queue → `ingest`.
+    eventually(lambda: len(entries(api, bank, "ada")) == 6 and all(entry["indexed"] for entry in entries(api, bank, "ada")))
+    assert [entry["content"] for entry in entries(api, bank, "ada")][::2] == ["turn 0", "turn 1", "turn 2"]
+    jobs = api.get(f"/memory_banks/{bank}/jobs").json()["jobs"]
+    assert {job["status"] for job in jobs if job["kind"] == "distillation"} == {"completed"}
+    [key] = api.get(f"/memory_banks/{bank}/keys").json()["keys"]
+    assert (key["pending_runs"], key["processed_messages"]) == (0, 6)
+
+
 def test_schedules_call_the_sweep_with_what_it_understands(deployment: Deployment) -> None:
     client, functions = deployment.emulator.client("scheduler"), deployment.emulator.client("lambda")
     schedules = [client.get_schedule(Name=listed["Name"]) for listed in client.list_schedules()["Schedules"]]
