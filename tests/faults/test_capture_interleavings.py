@@ -13,6 +13,7 @@ from memory_banks.distillation import distilling
 
 from tests.doubles.world import World
 from tests.faults.capturing import CapturingLife, right_in_the_end
+from tests.faults.gate import Death
 
 pytestmark = pytest.mark.faults
 
@@ -193,3 +194,18 @@ def test_a_message_edited_during_a_regeneration_is_remembered_once(kind: str, sk
     if "m-note1" in life.acknowledged and life.acknowledged["m-note1"] == "note1":
         life.edit("note1", "note1b")
     right_in_the_end(life)
+
+
+@pytest.mark.parametrize("kind", ["none", *MODELS])
+def test_a_crash_right_after_the_memories_were_written_doubles_nothing(kind: str) -> None:
+    """Langflow's loss 9: a crash between the vector write and the commit leaves orphans, then duplicates."""
+    for skip in range(12):
+        life = waiting(kind)
+
+        def die() -> None:
+            raise Death
+
+        life.before("table", "transact", die, skip=skip)
+        life.work()
+        life.gate.pause = None
+        right_in_the_end(life)
