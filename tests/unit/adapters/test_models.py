@@ -83,7 +83,7 @@ def test_each_chat_model_is_built_once_and_no_name_means_the_settings() -> None:
     assert chosen(None) is chosen("embedded/extractive")
     assert chosen("openai/llama3.2") is chosen("openai/llama3.2") is not chosen(None)
     assert chosen("anthropic/claude-haiku-4-5-20251001-v1:0").model == "anthropic/claude-haiku-4-5-20251001-v1:0"
-    with pytest.raises(UnknownModel, match="'gpt'.*openai/MODEL"):
+    with pytest.raises(UnknownModel, match=r"'gpt'.*openai/MODEL"):
         chosen("gpt")
 
 
