@@ -54,6 +54,7 @@ _INTRODUCTIONS = (
     rf"[#*_\s]*(?:the\s+|die\s+|le\s+|el\s+|o\s+|il\s+)?{_SUMMARY_WORD}[^:：\n]{{0,60}}[:：][*_]*\s*\n",
     rf"[#*_]+\s*{_SUMMARY_WORD}[*_\s]*\n",
 )
+_LONE = re.compile("[\ud800-\udfff]")
 _INTRODUCTION = re.compile(rf"(?:{'|'.join(_INTRODUCTIONS)})\s*", re.IGNORECASE)
 
 
@@ -116,8 +117,11 @@ def check(summary: str, replaced_tokens: int, max_tokens: int, *, prompt: str = 
 
 
 def cleaned(answer: str) -> str:
-    """The answer without a code fence around it and without an introduction such as "Here is the summary:"."""
-    text = answer.strip()
+    """The answer without a code fence around it and without an introduction such as "Here is the summary:".
+
+    Half a pair of surrogates, which JSON can say and UTF-8 can't, becomes a replacement character.
+    """
+    text = _LONE.sub("\ufffd", answer).strip()
     for _ in range(2):
         wrapped = _CODE_FENCE.fullmatch(text)
         text = (wrapped[1] if wrapped else text).strip()

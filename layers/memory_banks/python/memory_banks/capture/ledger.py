@@ -66,6 +66,8 @@ class Ledger:
     """The place of a batch whose documents are planned and not all written."""
     reset: str | None = None
     """The job that makes everything again, while what was made is being removed."""
+    reset_at: str | None = None
+    """The place through which everything stays when all is made again: it was compacted. Set when the removing begins."""
     failures: int = 0
     retry_at: int = 0
     error: str | None = None
@@ -125,7 +127,7 @@ def from_item(item: Item) -> Ledger:
 
 _ATTRIBUTES = (
     *("key", "runs", "at", "held", "first_at", "last_at", "processed", "synced_at", "edits", "forgotten", "job"),
-    *("lease", "lease_until", "running", "plan", "reset", "failures", "retry_at", "error"),
+    *("lease", "lease_until", "running", "plan", "reset", "reset_at", "failures", "retry_at", "error"),
 )
 
 

@@ -76,13 +76,18 @@ def sk_of(messages: Sequence[str]) -> str:
 
 def all_of(ports: Ports, bank: Bank, partition: str) -> Iterator[Made]:
     """Every record of a key: the batches in order, then what was made again."""
+    yield from batches(ports, bank, partition)
+    yield from batches(ports, bank, partition, "Q")
+
+
+def batches(ports: Ports, bank: Bank, partition: str, kind: str = "O") -> Iterator[Made]:
+    """The records of one kind, in order: `O` of batches, `Q` of what was made again."""
     pk = ledgers.runs_pk(bank, partition)
-    for kind in "OQ":
-        after: str | None = f"{kind}#"
-        while after is not None:
-            page = ports.table.query(pk, after=after, before=f"{kind}~", limit=100)
-            yield from map(from_item, page.items)
-            after = page.after
+    after: str | None = f"{kind}#"
+    while after is not None:
+        page = ports.table.query(pk, after=after, before=f"{kind}~", limit=100)
+        yield from map(from_item, page.items)
+        after = page.after
 
 
 def of(ports: Ports, bank: Bank, partition: str, place: str, again: str | None = None) -> Made | None:

@@ -8,6 +8,7 @@ between leaves it to the key's next distillation, which the sweep starts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .. import ids, jobs
@@ -57,15 +58,25 @@ def retry(ports: Ports, bank: Bank, job_id: str, *, deadline: int) -> Item:
     job = jobs.get(ports, bank, job_id)
     if job["kind"] != "distillation" or "key" not in job or job["status"] not in jobs.FINAL:
         raise Conflict("Only a distillation that has ended can be tried again.", code="nothing_to_retry")
-    aside = [message for message, _ in job.get("set_aside", ())]
-    if not aside and job["status"] == "completed":
-        raise Conflict("The job is completed and has set nothing aside.", code="nothing_to_retry")
-    for message_id in aside:
-        try:
-            _change(ports, bank, message_id, lambda _: [], deadline)
-        except NotFound:
-            continue
+    again = 0
+    for message_id, _ in job.get("set_aside", ()):
+        with suppress(NotFound, _NotAside):
+            _change(ports, bank, message_id, _still_aside, deadline)
+            again += 1
+    if not again and job["status"] == "completed":
+        raise Conflict("The job is completed, and no message of it is still set aside.", code="nothing_to_retry")
     return trigger.flush(ports, bank, job["key"], deadline=deadline)
+
+
+class _NotAside(Exception):
+    """Something was made of the message since."""
+
+
+def _still_aside(item: Item) -> list[Action]:
+    """Nothing of the message changes; it must be set aside still, or it would be remembered twice."""
+    if "failed" not in item:
+        raise _NotAside
+    return []
 
 
 def _change(ports: Ports, bank: Bank, message_id: str, change: Callable[[Item], list[Action]], deadline: int) -> Item:
@@ -126,8 +137,8 @@ def _locate(ports: Ports, bank: Bank, message_id: str) -> tuple[str, Item, Ledge
 def mismatch(ports: Ports, bank: Bank, key: str) -> dict[str, Any]:
     """Whether what was made of a key's messages is there: counts, and what is missing.
 
-    `missing` are messages whose entry was deleted on its own or is gone with a compaction; `unindexed` entries that can't be
-    found yet.
+    `missing` are messages whose entry was deleted on its own, not those that a summary tells of; `unindexed` entries that
+    can't be found yet.
     """
     from .. import partitions
     from ..entries import from_item as entry_from
@@ -144,6 +155,8 @@ def mismatch(ports: Ports, bank: Bank, key: str) -> dict[str, Any]:
         told += len(record.told)
         items = ports.table.read([partitions.entry_key(bank, ledger.partition, sort) for sort in record.entries])
         for number, item in enumerate(items):
+            if head is not None and head.forgotten < record.entries[number] <= head.watermark:
+                continue
             entry = entry_from(item) if item is not None else None
             if entry is None or not partitions.alive(head, entry, cutoff):
                 missing.append(record.told[number] if record.kind == "none" else record.sk[2:])

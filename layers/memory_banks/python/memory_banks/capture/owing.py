@@ -64,10 +64,15 @@ def from_item(item: Item) -> Owed:
     return Owed(item["sk"][2:], item["work"], item["stamp"], item.get("made"))
 
 
-def clear(ports: Ports, bank: Bank, partition: str) -> None:
-    """Nothing is owed any more: everything will be made again."""
+def any_of(ports: Ports, bank: Bank, partition: str) -> bool:
+    """Whether any message is owed."""
+    return bool(ports.table.query(ledgers.runs_pk(bank, partition), after="A#", before="A~", limit=1).items)
+
+
+def clear(ports: Ports, bank: Bank, partition: str, *, after: str) -> None:
+    """No message after a place is owed any more: all of them will be made again."""
     pk = ledgers.runs_pk(bank, partition)
-    while page := ports.table.query(pk, after="A#", before="A~", limit=50).items:
+    while page := ports.table.query(pk, after="A#" + after, before="A~", limit=50).items:
         ports.table.transact([Delete(Key(pk, item["sk"])) for item in page])
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+from .. import bank as banks
 from .. import ids, jobs, writing
 from ..bank import Bank
 from ..capture import ledger as ledgers
@@ -37,6 +38,9 @@ AGAIN = 25
 
 PLAN_BYTES = 350_000
 """The longest plan of documents that an item holds."""
+
+REASON = 500
+"""Characters of the reason why a message is set aside, at most: a job names a hundred of them."""
 
 COMMITS = 8
 """How often a commit is tried that other writers of the ledger got in the way of."""
@@ -96,6 +100,7 @@ class Batches:
         self.told = 0
         self.aside: list[tuple[str, str]] = []
         self._resume()
+        self._read()
 
     def _resume(self) -> None:
         """What an earlier message of the same job has done."""
@@ -133,9 +138,12 @@ class Batches:
         return self._ports.clock.now() >= self._deadline
 
     def _read(self) -> None:
-        """The ledger as it is now. Raises `Superseded` when the lease is another's."""
-        item = self._ports.table.read([ledgers.ledger_key(self._bank, self._partition)])[0]
+        """The ledger as it is now. Raises `Superseded` when the lease is another's, or the source was deleted."""
+        named = [ledgers.ledger_key(self._bank, self._partition), banks.key_of(self._bank.account, self._bank.id)]
+        item, bank = self._ports.table.read(named)
         if item is None or item.get("lease") != self._token:
+            raise Superseded
+        if bank is None or bank["generation"] != self._bank.generation:
             raise Superseded
         self._ledger = ledgers.from_item(item)
 
@@ -208,6 +216,7 @@ class Batches:
         try:
             if self._settings.distillation == "schemas" and batch.told:
                 self._plan(batch)
+                self._limit = min(self._most, self._limit * 2)
                 return
             result = self._make(batch)
         except ModelUnavailable:
@@ -216,7 +225,7 @@ class Batches:
             if len(batch.told) > 1:
                 self._limit = len(batch.told) // 2
                 return
-            result = _Result(aside=str(error) or type(error).__name__)
+            result = _Result(aside=(str(error) or type(error).__name__)[:REASON])
         self._commit(batch, result)
         self._limit = min(self._most, self._limit * 2)
 
@@ -256,7 +265,7 @@ class Batches:
             ledgers.ledger_key(self._bank, self._partition), set={"plan": made.sk}, when=(self._leased(), *self._unedited())
         )
         try:
-            self._transact([note, put])
+            self._transact([note, put, self._there()])
         except Superseded:
             # Edited meanwhile: the batch is read again, and planned as it is now. Or the lease is another's.
             self._read()
@@ -281,7 +290,9 @@ class Batches:
         for number in range(item["written"], len(edits)):
             count = Update(key, set={"written": number + 1}, when=(Is("written", "=", number),))
             try:
-                schemas.apply(self._ports, self._bank.account, edits[number], along=[count, mine], deadline=self._deadline)
+                schemas.apply(
+                    self._ports, self._bank.account, edits[number], along=[count, mine, self._there()], deadline=self._deadline
+                )
             except schemas.Outdated:
                 # What it was planned on has changed too much: the batch is planned again, on what there is now.
                 drop = Update(ledgers.ledger_key(self._bank, self._partition), remove=("plan",), when=(self._leased(),))
@@ -369,7 +380,8 @@ class Batches:
         )
         record = self._record(batch, result, tuple(entry.sort for entry in made))
         if planned:
-            record = replace(record, sk=planned)
+            # By the settings of then: they may have changed since.
+            record = replace(record, sk=planned, kind="schemas")
         progress = {"current": self.told + (0 if aside else len(batch.told))}
         told_of: dict[str, Any] = {"note": result.note} if result.note else {}
         if aside:
@@ -377,18 +389,18 @@ class Batches:
         job = Update(
             jobs.key_of(self._bank.id, self._job), set=progress | told_of, when=(Is("pk", "exists"), Is("status", "=", "running"))
         )
-        actions: list[Action] = [move, job]
+        actions: list[Action] = [move, job, self._there()]
         if record.told:
             actions.append(records.record(self._bank, self._partition, record, self._ulid()))
         pk = ledgers.runs_pk(self._bank, self._partition)
         if aside:
             failed = Key(pk, "N#" + batch.told[0].place)
-            actions.append(Update(failed, set={"failed": result.aside[:500] if result.aside else ""}, when=(Is("pk", "exists"),)))
+            actions.append(Update(failed, set={"failed": result.aside}, when=(Is("pk", "exists"),)))
         actions += [owing.done(self._bank, self._partition, one) for one in batch.owed]
         if batch.owed and not aside:
             told = set(record.told)
             actions += [
-                Update(Key(pk, "N#" + place), set={"made": record.sk}, remove=("failed",), when=(Is("pk", "exists"),))
+                Update(Key(pk, "N#" + place), set={"made": record.sk}, remove=("failed", "emptied"), when=(Is("pk", "exists"),))
                 for place in batch.places
                 if place in told
             ]
@@ -402,6 +414,10 @@ class Batches:
 
     def _leased(self) -> Is:
         return Is("lease", "=", self._token)
+
+    def _there(self) -> Check:
+        """That the source was not deleted meanwhile: entries would be written into what came after it."""
+        return Check(banks.key_of(self._bank.account, self._bank.id), (Is("generation", "=", self._bank.generation),))
 
     def _unedited(self) -> tuple[Any, ...]:
         return ledgers.unchanged(self._ledger, "edits")

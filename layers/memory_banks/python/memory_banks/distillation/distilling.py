@@ -26,9 +26,10 @@ from ..capture import ledger as ledgers
 from ..capture import trigger
 from ..capture.ledger import LEASE_MS, Ledger
 from ..capture.settings import CaptureSettings
-from ..errors import DatabaseUnavailable
+from ..errors import DatabaseUnavailable, NotFound
 from ..marking import DUE_ATTRIBUTES
 from ..ports import (
+    Action,
     BlobsUnavailable,
     ConditionFailed,
     Contended,
@@ -42,7 +43,8 @@ from ..ports import (
     Put,
     Update,
 )
-from ..retrying import Superseded
+from ..retrying import Superseded, contended
+from . import following
 from .batches import Batches, Stopped
 
 FIRST_BACKOFF, LONGEST_BACKOFF = 30_000, 3_600_000
@@ -82,6 +84,12 @@ def handle(ports: Ports, message: Mapping[str, Any], *, deadline: int) -> None:
         return
     resumes = ledger.running is not None
     if not (ledger.owes or resumes or ledger.reset or trigger.fires(ledger, settings, message, now)):
+        if "due_at" in found and ledger.lease is None and trigger.wait(ledger, settings, now) is None:
+            # Nothing waits: the one who let go of the lease died before it took the mark away.
+            quiet = (*ledgers.unchanged(ledger, "runs", "job", "asked", "owes", "lease"), Is("due_at", "=", found["due_at"]))
+            with suppress(ConditionFailed):
+                at = ledgers.ledger_key(bank, ledger.partition)
+                ports.table.write(Update(at, remove=DUE_ATTRIBUTES, when=quiet))
         return
     hops = message.get("hops", 0)
     _Distillation(ports, bank, settings, deadline, hops).run(ledger, takes=trigger.fires(ledger, settings, message, now) or resumes)
@@ -108,19 +116,21 @@ class _Distillation:
         if ledger is None or ledger.running is None:
             return
         job = ledger.running
-        if not self._start(ledger, job):
-            # Cancelled, or removed with its key: what waits stays, for the next run's job or a flush.
-            self._release(ledger, again=False)
-            return
-        batches = Batches(self._ports, self._bank, self._settings, ledger, self._token, job, self._deadline - MARGIN)
         try:
+            if not self._given_up(ledger):
+                self._release(ledger, again=True, keep=job)
+                return
+            if not self._start(ledger, job):
+                # Cancelled, or removed with its key: what waits stays, for the next run's job or a flush.
+                self._release(ledger, again=False)
+                return
+            batches = Batches(self._ports, self._bank, self._settings, ledger, self._token, job, self._deadline - MARGIN)
             done = batches.work(takes=takes)
         except Stopped:
             self._release(ledger, again=False)
             return
-        except Superseded:
-            # The key was forgotten, or another has the lease: it is theirs.
-            jobs.finish(self._ports, self._bank.id, job, "cancelled", "the messages were forgotten meanwhile")
+        except (Superseded, NotFound):
+            self._lost(ledger, job)
             return
         except (ModelError, IndexUnavailable, BlobsUnavailable, DatabaseUnavailable, Contended) as error:
             self._fail(ledger, job, str(error) or type(error).__name__)
@@ -142,6 +152,8 @@ class _Distillation:
         resumed = seen.running is not None
         fresh: Item | None = None
         job = seen.running or (seen.job if takes or seen.reset else None)
+        if job is None and seen.reset is not None and self._was_cancelled(seen.reset):
+            job = seen.reset
         if job is None:
             fresh = jobs.new(self._ports, self._bank, "distillation") | {"key": seen.key, "partition": seen.partition}
             job = fresh["sk"]
@@ -158,17 +170,38 @@ class _Distillation:
             ),
         )
         try:
-            self._ports.table.transact([lease, *([Put(fresh)] if fresh else [])])
-        except (ConditionFailed, Contended):
+            actions: list[Action] = [lease, *([Put(fresh)] if fresh else [])]
+            contended(lambda: self._ports.table.transact(actions), self._ports.clock, self._ports.chance)
+        except ConditionFailed:
             again = self._ports.table.read([at])[0]
             if again is None or again.get("lease_until", 0) > now:
                 return None
-            # Another run or request came in between: look at it as it is now.
+            # Another run or request came in between: look at it as it is now. Or what was to be done was cancelled.
             changed = ledgers.from_item(again)
-            return self._lease(changed, takes) if changed != seen else None
+            left = changed.job or changed.asked or changed.running or changed.owes or changed.reset
+            return self._lease(changed, takes) if changed != seen and left else None
         found = self._ports.table.read([at])[0]
         ledger = ledgers.from_item(found) if found else None
         return ledger if ledger is not None and ledger.lease == self._token else None
+
+    def _lost(self, ledger: Ledger, job: str) -> None:
+        """Something that was to be unchanged has changed. What is still ours goes on later; what another has is theirs."""
+        named = [ledgers.ledger_key(self._bank, ledger.partition), banks.key_of(self._bank.account, self._bank.id)]
+        item, bank = self._ports.table.read(named)
+        if item is None or bank is None or bank["generation"] != self._bank.generation or item.get("running") != job:
+            jobs.finish(self._ports, self._bank.id, job, "cancelled", "the messages were forgotten meanwhile")
+        elif item.get("lease") == self._token:
+            self._fail(ledger, job, "others changed the same again and again")
+
+    def _given_up(self, ledger: Ledger) -> bool:
+        """Give up a regeneration that was cancelled; False when the time was over before that was done."""
+        if ledger.reset is None or not self._was_cancelled(ledger.reset):
+            return True
+        return following.give_up_reset(self._ports, self._bank, ledger, self._token, deadline=self._deadline - MARGIN)
+
+    def _was_cancelled(self, job: str) -> bool:
+        item = self._ports.table.read([jobs.key_of(self._bank.id, job)])[0]
+        return item is not None and item["status"] == "cancelled"
 
     def _start(self, ledger: Ledger, job: str) -> bool:
         """Mark the job as running; False when it was cancelled. One that is not there, its key being forgotten, is made anew."""
@@ -192,18 +225,32 @@ class _Distillation:
         except ConditionFailed:
             return
         after = ledgers.from_item(item)
-        waits = 0 if again or after.owes or after.reset else trigger.wait(after, self._settings, self._ports.clock.now())
-        self._arrange(after, waits)
+        if not again and after.job is not None and after.pending == 0 and not (after.asked or after.held or after.reset):
+            after = self._ended(after, after.job)
+        later = trigger.wait(after, self._settings, self._ports.clock.now())
+        self._arrange(after, 0 if again or after.owes or after.reset else later)
+
+    def _ended(self, ledger: Ledger, job: str) -> Ledger:
+        """End the job of runs that came during a pause and were distilled with those before them."""
+        at = ledgers.ledger_key(self._bank, ledger.partition)
+        try:
+            unchanged = ledgers.unchanged(ledger, "runs", "job", "asked", "lease", "running")
+            item = self._ports.table.write(Update(at, remove=("job",), when=unchanged))
+        except ConditionFailed:
+            return ledger
+        jobs.finish(self._ports, self._bank.id, job)
+        return ledgers.from_item(item)
 
     def _arrange(self, ledger: Ledger, waits: int | None) -> None:
         """Have the ledger looked at in so many ms; None: when the next run comes."""
         now = self._ports.clock.now()
         unchanged = ledgers.unchanged(ledger, "runs", "job", "asked", "owes", "lease")
         at = ledgers.ledger_key(self._bank, ledger.partition)
-        with suppress(ConditionFailed):
-            if waits is None:
+        if waits is None:
+            with suppress(ConditionFailed):
                 self._ports.table.write(Update(at, remove=DUE_ATTRIBUTES, when=unchanged))
-                return
+            return
+        with suppress(ConditionFailed):
             self._ports.table.write(Update(at, set=trigger.marks(ledger.partition, waits, now), when=unchanged))
         hops = 0 if waits else self._hops + 1
         if hops > HOPS:

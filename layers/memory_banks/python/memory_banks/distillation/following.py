@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
-from .. import corrections, deletion, ids
+from .. import corrections, deletion, ids, partitions
 from ..bank import Bank
 from ..capture import ledger as ledgers
 from ..capture import made as records
@@ -41,16 +43,28 @@ def _follow_one(ports: Ports, bank: Bank, partition: str, owed: Owed, deadline: 
         _turn(ports, bank, partition, owed, distil=not gone)
         return
     if made.kind == "none":
+        emptied = item is not None and "emptied" in item
+        if item is not None and gone and not emptied:
+            # Noted before its entry goes: with another text it must have a new one, there is none to correct.
+            try:
+                at = Key(item["pk"], item["sk"])
+                ports.table.write(Update(at, set={"emptied": True}, when=(Is("version", "=", item["version"]),)))
+            except ConditionFailed:
+                return
         sort = made.entries[made.told.index(owed.place)]
         with suppress(NotFound, Gone):
             entry = ids.internal(partition, sort)
-            if gone or message is None:
+            if gone or emptied or message is None:
                 deletion.delete_entry(ports, bank, entry, deadline=deadline)
             else:
                 corrections.correct(ports, bank, entry, content=message.text, deadline=deadline)
+        _turn(ports, bank, partition, owed, distil=emptied and not gone)
+        return
+    compacted = remove_entries(ports, bank, partition, made, deadline=deadline)
+    if compacted and compacted == len(made.entries):
+        # The summary tells of them all: made again, the others would be remembered twice.
         _turn(ports, bank, partition, owed, distil=False)
         return
-    remove_entries(ports, bank, partition, made, deadline=deadline)
     others = [place for place in made.told if place != owed.place]
     for start in range(0, len(others), 50):
         some = [owing.put(bank, partition, place, "distil", owed.stamp) for place in others[start : start + 50]]
@@ -77,11 +91,17 @@ def _turn(ports: Ports, bank: Bank, partition: str, owed: Owed, *, distil: bool)
         ports.table.transact(_turned(bank, partition, owed, distil=distil))
 
 
-def remove_entries(ports: Ports, bank: Bank, partition: str, made: Made, *, deadline: int) -> None:
-    """Delete the entries of a record that are still there."""
+def remove_entries(ports: Ports, bank: Bank, partition: str, made: Made, *, deadline: int) -> int:
+    """Delete the entries of a record that are still there. Gives how many are part of a summary by now."""
+    compacted = 0
     for sort in made.entries:
-        with suppress(NotFound, Gone):
+        try:
             deletion.delete_entry(ports, bank, ids.internal(partition, sort), deadline=deadline)
+        except Gone:
+            compacted += 1
+        except NotFound:
+            continue
+    return compacted
 
 
 def settled(ports: Ports, bank: Bank, ledger: Ledger) -> None:
@@ -94,35 +114,100 @@ def settled(ports: Ports, bank: Bank, ledger: Ledger) -> None:
 def reset(ports: Ports, bank: Bank, ledger: Ledger, token: str, *, deadline: int) -> bool:
     """Remove all that was made of a key's messages, and have the ledger begin anew. False when the deadline came first.
 
-    Dying in between leaves the rest, and the mark that it is to go. Raises `Superseded` when the lease is another's.
+    What was compacted stays, as the summary tells it: the ledger begins after it. Where that is, is noted first; dying later
+    leaves the rest to be removed. Raises `Superseded` when the lease is another's.
     """
     partition = ledger.partition
+    start = ledgers.end_of(ledger.forgotten)
+    if ledger.reset_at is None:
+        start = max(start, _compacted_through(ports, bank, partition))
+        _write(ports, bank, ledger, token, set={"reset_at": start})
+    else:
+        start = max(start, ledger.reset_at)
+    kept = 0
     for made in records.all_of(ports, bank, partition):
         if ports.clock.now() >= deadline:
             return False
-        remove_entries(ports, bank, partition, made, deadline=deadline)
-        ports.table.write(Delete(records.key_of(bank, partition, made.sk)))
-    owing.clear(ports, bank, partition)
-    _forget_failures(ports, bank, partition)
-    at = ledgers.ledger_key(bank, partition)
-    values = {"at": ledgers.end_of(ledger.forgotten), "processed": 0}
-    try:
-        ports.table.write(
-            Update(at, set=values, remove=("reset", "plan", "owes", "held"), when=(Is("lease", "=", token), Is("reset", "exists")))
-        )
-    except ConditionFailed:
-        raise Superseded from None
+        if made.sk.startswith("O#") and made.sk[2:] <= start:
+            kept += sum(int(place[:12]) > ledger.forgotten for place in made.told)
+        else:
+            kept += _remove(ports, bank, partition, made, start, deadline)
+    owing.clear(ports, bank, partition, after=start)
+    _forget_failures(ports, bank, partition, start)
+    left = ("owes",) if not owing.any_of(ports, bank, partition) else ()
+    _write(ports, bank, ledger, token, set={"at": start, "processed": kept}, remove=("reset", "reset_at", "plan", "held", *left))
     return True
 
 
-def _forget_failures(ports: Ports, bank: Bank, partition: str) -> None:
-    """Messages that were set aside, or made again, are like all others."""
+def give_up_reset(ports: Ports, bank: Bank, ledger: Ledger, token: str, *, deadline: int) -> bool:
+    """A regeneration was cancelled: where it has removed nothing yet, all stays; else it is to remove the rest.
+
+    False when the deadline came first. Raises `Superseded` when the lease is another's.
+    """
+    if ledger.reset_at is not None:
+        return reset(ports, bank, ledger, token, deadline=deadline)
+    _write(ports, bank, ledger, token, remove=("reset",))
+    return True
+
+
+def _write(
+    ports: Ports, bank: Bank, ledger: Ledger, token: str, set: dict[str, Any] | None = None, remove: tuple[str, ...] = ()
+) -> None:
+    at = ledgers.ledger_key(bank, ledger.partition)
+    try:
+        ports.table.write(Update(at, set=set or {}, remove=remove, when=(Is("lease", "=", token), Is("reset", "exists"))))
+    except ConditionFailed:
+        item = ports.table.read([at])[0]
+        if item is None or item.get("lease") != token or "reset" in item:
+            raise Superseded from None
+        # It took effect before: the answer was lost.
+
+
+def _compacted_through(ports: Ports, bank: Bank, partition: str) -> str:
+    """The place of the last message whose entry is part of a summary by now; entries are compacted from the oldest on."""
+    item = ports.table.read([partitions.head_key(bank, partition)])[0]
+    if item is None:
+        return ""
+    head = partitions.head_from(item)
+    through = ""
+    for made in records.batches(ports, bank, partition):
+        count = sum(head.forgotten < sort <= head.watermark for sort in made.entries)
+        if count:
+            through = made.told[count - 1] if made.kind == "none" else max(made.messages)
+    return through
+
+
+def _remove(ports: Ports, bank: Bank, partition: str, made: Made, start: str, deadline: int) -> int:
+    """Remove a record with its entries, but for those of messages through `start`. Gives how many messages stay in it."""
+    first = [place for place in made.told if place <= start]
+    actions: list[Action] = [Delete(records.key_of(bank, partition, made.sk), (Is("pk", "exists"),))]
+    if first and made.sk.startswith("O#"):
+        # A batch of which the first entries were compacted.
+        remove_entries(ports, bank, partition, replace(made, entries=made.entries[len(first) :]), deadline=deadline)
+        messages = tuple(place for place in made.messages if place <= start)
+        rest = replace(made, sk=records.sk_of(messages), messages=messages, told=tuple(first), entries=made.entries[: len(first)])
+        actions.append(records.record(bank, partition, rest, ids.ulids(ports.clock.now(), ids.LOWEST, 1, ports.chance)[0]))
+        kept = len(first)
+    else:
+        # Of messages that were made again, and come before what begins anew.
+        remove_entries(ports, bank, partition, made, deadline=deadline)
+        stamp = ids.ulids(ports.clock.now(), ids.LOWEST, 1, ports.chance)[0]
+        actions += [owing.put(bank, partition, place, "distil", stamp) for place in first]
+        kept = 0
+    with suppress(ConditionFailed):
+        ports.table.transact(actions)
+    return kept
+
+
+def _forget_failures(ports: Ports, bank: Bank, partition: str, start: str) -> None:
+    """Messages after `start` that were set aside, or made again, are like all others."""
     pk = ledgers.runs_pk(bank, partition)
-    after: str | None = "N#"
+    after: str | None = "N#" + start
     while after is not None:
-        page = ports.table.query(pk, after=after, before="N~", limit=500, attributes=["failed", "made"])
+        page = ports.table.query(pk, after=after, before="N~", limit=500, attributes=["failed", "made", "emptied"])
         for item in page.items:
-            if "failed" in item or "made" in item:
+            if "failed" in item or "made" in item or "emptied" in item:
                 with suppress(ConditionFailed):
-                    ports.table.write(Update(Key(pk, item["sk"]), remove=("failed", "made"), when=(Is("pk", "exists"),)))
+                    gone = ("failed", "made", "emptied")
+                    ports.table.write(Update(Key(pk, item["sk"]), remove=gone, when=(Is("pk", "exists"),)))
         after = page.after
