@@ -122,11 +122,16 @@ def show(count: int, figures: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Two tables: what is read, and the time."""
     rates = figures.pop("fill")
     print(f"\n{count:,} documents. What an operation uses")
-    print(f"{'':22}{'AWS calls':>10}{'items read':>11}{'written':>9}{'HTTP requests':>15}{'rows, PostgreSQL':>18}")
+    print(
+        f"{'':22}{'AWS calls':>10}{'items read':>11}{'written':>9}{'HTTP requests':>15}{'rows, PostgreSQL':>18}{'found':>7}{'there':>7}"
+    )
     for operation, by_store in figures.items():
         ours = by_store[OURS]["used"]
         rows, requests = by_store["PostgresStore"]["used"]["rows"], by_store[HTTP]["used"]["requests"]
-        print(f"{operation:22}{ours['requests']:10.1f}{ours['items']:11.1f}{ours['written']:9.1f}{requests:15.1f}{rows:18.1f}")
+        print(
+            f"{operation:22}{ours['requests']:10.1f}{ours['items']:11.1f}{ours['written']:9.1f}{requests:15.1f}{rows:18.1f}"
+            f"{ours['found']:7.1f}{by_store['PostgresStore']['used']['found']:7.1f}"
+        )
     print(f"\n{count:,} documents. Median ms; in brackets our own time as a multiple of the store's")
     print(f"{'':22}{OURS:>9}{'own':>9}{HTTP:>9}" + "".join(f"{name:>24}" for name in THEIRS))
     for operation, by_store in figures.items():

@@ -73,7 +73,10 @@ def measure(store: Any, count: int, repeat: int, used: Callable[[], dict[str, fl
             for one, text in enumerate(islice(new, BATCH))
         )
 
+    seen: list[int] = []
+
     def shown(found: Any, least: int) -> None:
+        seen.append(len(found))
         assert len(found) >= least, found
 
     operations: dict[str, Callable[[int], None]] = {
@@ -86,13 +89,14 @@ def measure(store: Any, count: int, repeat: int, used: Callable[[], dict[str, fl
         "search, everything": lambda _: shown(store.search(("memory",)), 10),
         "filter, a user": lambda number: shown(store.search(user(spread[number])[:2], filter={"topic": "home"}), 4),
         "filter, everything": lambda _: shown(store.search(("memory",), filter={"n": {"$lt": 3, "$gte": 0}}), 3),
-        "query, a user": lambda number: shown(store.search(user(spread[number])[:2], query=next(asked)), 10),
-        "query, everything": lambda _: shown(store.search(("memory",), query=next(asked)), 10),
-        "query and filter": lambda _: shown(store.search(("memory",), query=next(asked), filter={"topic": "home"}), 10),
+        "query, a user": lambda number: shown(store.search(user(spread[number])[:2], query=next(asked)), 0),
+        "query, everything": lambda _: shown(store.search(("memory",), query=next(asked)), 0),
+        "query and filter": lambda _: shown(store.search(("memory",), query=next(asked), filter={"topic": "home"}), 0),
         "list namespaces": lambda _: shown(store.list_namespaces(prefix=("memory",), max_depth=2, limit=50), 50),
     }
     for name, operation in operations.items():
         times = []
+        seen.clear()
         before = used()
         for number in range(repeat):
             began = time.perf_counter()
@@ -102,6 +106,7 @@ def measure(store: Any, count: int, repeat: int, used: Callable[[], dict[str, fl
                 break
         after = used()
         each = {one: (after[one] - before[one]) / len(times) for one in after}
+        each["found"] = statistics.fmean(seen) if seen else 0
         yield Figure(name, statistics.median(times), statistics.fmean(times), each)
 
 
