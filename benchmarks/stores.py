@@ -123,7 +123,8 @@ def show(count: int, figures: dict[str, dict[str, dict[str, Any]]]) -> None:
     rates = figures.pop("fill")
     print(f"\n{count:,} documents. What an operation uses")
     print(
-        f"{'':22}{'AWS calls':>10}{'items read':>11}{'written':>9}{'HTTP requests':>15}{'rows, PostgreSQL':>18}{'found':>7}{'there':>7}"
+        f"{'':22}{'AWS calls':>10}{'items read':>11}{'written':>9}{'HTTP requests':>15}{'rows, PostgreSQL':>18}"
+        f"{'found':>7}{'there':>7}"
     )
     for operation, by_store in figures.items():
         ours = by_store[OURS]["used"]
