@@ -396,3 +396,34 @@ def test_what_is_not_to_be_distilled_by_itself_is_not_due_every_hour() -> None:
     change(world, bank, auto_capture=True)
     hours(world, 2)
     assert world.texts(bank) == ["one"]
+
+
+def test_what_went_with_its_message_is_not_missing() -> None:
+    world = World()
+    bank = bank_of(world)
+    run = world.capture(bank, "one", "two", "three", "four")
+    world.quiet()
+    messages.delete(world, bank, run.messages[0], deadline=world.deadline())
+    messages.edit(world, bank, run.messages[1], "", deadline=world.deadline())
+    messages.edit(world, bank, run.messages[2], "", deadline=world.deadline())
+    messages.edit(world, bank, run.messages[2], "drei", deadline=world.deadline())
+    world.drain()
+    told = messages.mismatch(world, bank, "k")
+    assert (told["messages"], told["entries"], told["missing"], told["mismatch"]) == (2, 2, 0, False)
+    deletion.delete_entry(world, bank, world.load(bank)[-1].internal_id, deadline=world.deadline())
+    assert messages.mismatch(world, bank, "k")["missing"] == 1
+
+
+@pytest.mark.parametrize("kind", ["none", "prompt"])
+def test_an_edit_between_a_regeneration_and_its_cancellation_is_followed(kind: str) -> None:
+    world = World(chat=ScriptedChat(told))
+    bank = bank_of(world, distillation=kind)
+    run = world.capture(bank, "fact1", "fact2")
+    world.quiet()
+    job = trigger.regenerate(world, bank, "k", deadline=world.deadline())
+    messages.edit(world, bank, run.messages[0], "fact3", deadline=world.deadline())
+    messages.delete(world, bank, run.messages[1], deadline=world.deadline())
+    assert "fact2" not in facts(world, bank), "at once"
+    trigger.cancelled(world, bank, jobs.cancel(world, bank, job["sk"]))
+    hours(world, 2)
+    assert facts(world, bank) == ["fact3"]

@@ -7,7 +7,7 @@ between leaves it to the key's next distillation, which the sweep starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +19,8 @@ from ..retrying import until_committed
 from . import ledger as ledgers
 from . import owing, trigger
 from .ledger import Ledger
+from .made import Made
+from .runs import from_item
 
 
 def edit(ports: Ports, bank: Bank, message_id: str, text: str, *, if_match: int | None = None, deadline: int) -> Item:
@@ -84,7 +86,8 @@ def _change(ports: Ports, bank: Bank, message_id: str, change: Callable[[Item], 
         partition, item, ledger = _locate(ports, bank, message_id)
         actions = change(item)
         place = item["sk"][2:]
-        distilled = ledger.reset is None and (place <= ledger.at or _planned(ports, bank, ledger, place))
+        # While all is being removed, to be made again, there is nothing to follow.
+        distilled = ledger.reset_at is None and (place <= ledger.at or _planned(ports, bank, ledger, place))
         now = ports.clock.now()
         if distilled:
             stamp = ids.ulids(now, ids.LOWEST, 1, ports.chance)[0]
@@ -93,7 +96,7 @@ def _change(ports: Ports, bank: Bank, message_id: str, change: Callable[[Item], 
             actions.append(owing.noted(bank, ledger, trigger.marks(partition, 0, now)))
         else:
             at = ledgers.ledger_key(bank, partition)
-            actions.append(Update(at, add={"edits": 1}, when=ledgers.unchanged(ledger, "at", "plan", "reset")))
+            actions.append(Update(at, add={"edits": 1}, when=ledgers.unchanged(ledger, "at", "plan", "reset_at")))
         ports.table.transact(actions)
         return item, ledger, distilled
 
@@ -137,8 +140,8 @@ def _locate(ports: Ports, bank: Bank, message_id: str) -> tuple[str, Item, Ledge
 def mismatch(ports: Ports, bank: Bank, key: str) -> dict[str, Any]:
     """Whether what was made of a key's messages is there: counts, and what is missing.
 
-    `missing` are messages whose entry was deleted on its own, not those that a summary tells of; `unindexed` entries that
-    can't be found yet.
+    `missing` are entries that were deleted on their own, not those that a summary tells of, or whose message was deleted or
+    emptied; `unindexed` entries that can't be found yet.
     """
     from .. import partitions
     from ..entries import from_item as entry_from
@@ -148,27 +151,38 @@ def mismatch(ports: Ports, bank: Bank, key: str) -> dict[str, Any]:
     ledger = listing.get(ports, bank, key)
     cutoff = bank.cutoff(ports.clock.now())
     made = told = unindexed = 0
-    missing: list[str] = []
+    missing = 0
     head_item = ports.table.read([partitions.head_key(bank, ledger.partition)])[0]
     head = partitions.head_from(head_item) if head_item else None
     for record in records.all_of(ports, bank, ledger.partition):
         told += len(record.told)
         items = ports.table.read([partitions.entry_key(bank, ledger.partition, sort) for sort in record.entries])
+        gone: list[str] = []
         for number, item in enumerate(items):
             if head is not None and head.forgotten < record.entries[number] <= head.watermark:
                 continue
             entry = entry_from(item) if item is not None else None
             if entry is None or not partitions.alive(head, entry, cutoff):
-                missing.append(record.told[number] if record.kind == "none" else record.sk[2:])
+                gone.append(record.told[number] if record.kind == "none" else "")
                 continue
             made += 1
             unindexed += not entry.indexed
+        followed = _followed(ports, bank, ledger, record, gone) if record.kind == "none" and gone else 0
+        told -= followed
+        missing += len(gone) - followed
     return {
         "key": key,
         "messages": told,
         "entries": made,
-        "missing": len(missing),
+        "missing": missing,
         "unindexed": unindexed,
         "mismatch": bool(missing),
         **listing.summary(ledger),
     }
+
+
+def _followed(ports: Ports, bank: Bank, ledger: Ledger, record: Made, places: Sequence[str]) -> int:
+    """How many of these messages were deleted, emptied, or made into something else since: their entries went with that."""
+    pk = ledgers.runs_pk(bank, ledger.partition)
+    items = ports.table.read([Key(pk, "N#" + place) for place in places])
+    return sum(item is None or from_item(item).blank or item.get("made", record.sk) != record.sk for item in items)

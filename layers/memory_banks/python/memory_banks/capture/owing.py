@@ -45,7 +45,7 @@ def done(bank: Bank, partition: str, owed: Owed) -> Delete:
 def noted(bank: Bank, ledger: Ledger, marks: dict[str, str | int]) -> Update:
     """The ledger's part: what reads messages now and commits later finds `edits` changed."""
     at = ledgers.ledger_key(bank, ledger.partition)
-    return Update(at, set={"owes": True} | marks, add={"edits": 1}, when=ledgers.unchanged(ledger, "reset", "plan"))
+    return Update(at, set={"owes": True} | marks, add={"edits": 1}, when=ledgers.unchanged(ledger, "reset_at", "plan"))
 
 
 def listed(ports: Ports, bank: Bank, partition: str, work: Work, limit: int) -> list[Owed]:
