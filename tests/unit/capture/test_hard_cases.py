@@ -427,3 +427,18 @@ def test_an_edit_between_a_regeneration_and_its_cancellation_is_followed(kind: s
     trigger.cancelled(world, bank, jobs.cancel(world, bank, job["sk"]))
     hours(world, 2)
     assert facts(world, bank) == ["fact3"]
+
+
+def test_two_edits_of_what_was_made_again_are_not_lost() -> None:
+    world = World(chat=ScriptedChat(told))
+    bank = bank_of(world)
+    run = world.capture(bank, "fact0", "fact1")
+    world.quiet()
+    change(world, bank, distillation="prompt")
+    for text in ("", "fact2"):
+        messages.edit(world, world.again(bank), run.messages[1], text, deadline=world.deadline())
+        world.drain()
+    for text in ("fact3", "fact4"):
+        messages.edit(world, world.again(bank), run.messages[1], text, deadline=world.deadline())
+    hours(world)
+    assert facts(world, bank) == ["fact0", "fact4"]

@@ -92,8 +92,10 @@ def batches(ports: Ports, bank: Bank, partition: str, kind: str = "O") -> Iterat
 
 def of(ports: Ports, bank: Bank, partition: str, place: str, again: str | None = None) -> Made | None:
     """The record of what a message was made into; `again` is the one that the message names, if it does."""
-    if again is not None and (item := ports.table.read([key_of(bank, partition, again)])[0]) is not None:
-        return from_item(item)
+    if again is not None:
+        # Where that is gone, nothing is left of the message: what its batch was made into is older.
+        item = ports.table.read([key_of(bank, partition, again)])[0]
+        return from_item(item) if item is not None else None
     page = ports.table.query(ledgers.runs_pk(bank, partition), first=f"O#{place}", last="O~", limit=1)
     found = from_item(page.items[0]) if page.items else None
     return found if found and place in found.messages else None
