@@ -14,7 +14,17 @@ from memory_banks import agents, banks, ids, loading, partitions, writing
 from memory_banks.entries import Entry
 from memory_banks.errors import Invalid, NotFound
 from memory_banks.limits import IDEMPOTENCY_KEY_LENGTH
-from memory_banks.requests import CorrectEntry, ForgetKey, ListKeys, LoadEntries, Write, WriteOne, WriteOptions, entries_of
+from memory_banks.requests import (
+    CorrectEntry,
+    ForgetKey,
+    ListKeys,
+    LoadEntries,
+    RenameKey,
+    Write,
+    WriteOne,
+    WriteOptions,
+    entries_of,
+)
 
 from .answers import ANSWER_BYTES, Answer, answer, documented, nothing, wire_bytes
 from .event import raw_body
@@ -165,6 +175,26 @@ def forget_key(bank_id: str, query: Annotated[ForgetKey, Query()]) -> Answer:
     call = router.call("write")
     deletion.forget_key(call.ports, banks.get(call.ports, call.account, bank_id), query.key, deadline=call.deadline)
     return nothing()
+
+
+@router.post(
+    "/memory_banks/<bank_id>/rename",
+    summary="Rename a key",
+    tags=TAGS,
+    responses=documented("RenamedKey", "The key as it is called now"),
+)
+def rename_key(bank_id: str, body: Annotated[RenameKey, Body()]) -> Answer:
+    """All that is under a key, captured runs included, is under another from now on; ids, order and ages stay.
+
+    At once, however much it is. What is written under the old key afterwards is a new history. 404 `key_not_found` where there is
+    nothing under the key, 409 `key_exists` where there is something under the new one.
+    """
+    from memory_banks import renaming
+
+    call = router.call("write")
+    bank = banks.get(call.ports, call.account, bank_id)
+    renaming.rename(call.ports, bank, body.key, body.to, deadline=call.deadline)
+    return answer({"key": body.to, "renamed_from": body.key})
 
 
 @router.get("/memory_banks/<bank_id>/keys", summary="List keys", tags=TAGS, responses=documented("KeyPage", "A page of keys"))

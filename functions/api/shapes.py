@@ -215,6 +215,13 @@ class KeyCounts(BaseModel):
     last_sync_at: datetime | None
 
 
+class RenamedKey(BaseModel):
+    """A key that was renamed."""
+
+    key: str
+    renamed_from: str
+
+
 class KeyPage(BaseModel):
     """A page of keys."""
 
@@ -721,6 +728,7 @@ SHAPES: tuple[type[BaseModel], ...] = (
     EntryPage,
     MessagePage,
     KeyPage,
+    RenamedKey,
     SearchResults,
     JobPage,
     CapturedRun,

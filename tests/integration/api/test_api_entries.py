@@ -202,6 +202,35 @@ def test_deleting_an_entry_and_forgetting_a_key(api: Client) -> None:
     assert [row["key"] for row in api("GET", f"/memory_banks/{bank}/keys").json["keys"]] == ["other"]
 
 
+def test_renaming_a_key(api: Client) -> None:
+    bank = api.bank(capture={})
+    path = f"/memory_banks/{bank}/rename"
+    first = api.write(bank, "apples")
+    api("POST", f"/memory_banks/{bank}/runs", body={"key": "k", "run_id": "r", "messages": [{"sender": "user", "text": "pears"}]})
+    for _ in range(2):
+        renamed = api("POST", path, body={"key": "k", "to": "new"})
+        assert (renamed.status, renamed.json) == (200, {"key": "new", "renamed_from": "k"})
+    entries = f"/memory_banks/{bank}/entries"
+    assert api("GET", f"{entries}/{first['id']}").json == first | {"key": "new"}
+    loaded = {key: api("GET", entries, query={"key": key}).json["entries"] for key in ("k", "new")}
+    assert loaded == {"k": [], "new": [first | {"key": "new"}]}
+    runs = {key: api("GET", f"/memory_banks/{bank}/runs", query={"key": key}).json["runs"] for key in ("k", "new")}
+    assert runs["k"] == [] and [run["run_id"] for run in runs["new"]] == ["r"]
+    assert [row["key"] for row in api("GET", f"/memory_banks/{bank}/keys").json["keys"]] == ["new"]
+    assert [job["key"] for job in api("GET", f"/memory_banks/{bank}/jobs").json["jobs"]] == ["new"]
+    api.write(bank, "taken", key="taken")
+    assert api("POST", path, body={"key": "new", "to": "taken"}).json["error"]["code"] == "key_exists"
+    assert api("POST", path, body={"key": "never", "to": "other"}).json["error"]["code"] == "key_not_found"
+    for body in (
+        {"key": "new", "to": "new"},
+        {"key": "new", "to": ""},
+        {"key": "", "to": "x"},
+        {"key": "new"},
+        {"key": "new", "to": "é" * 257},
+    ):
+        assert api("POST", path, body=body).status == 422
+
+
 def test_a_general_bank_may_do_without_keys(api: Client) -> None:
     bank = api.bank(type="general")
     made = api("POST", f"/memory_banks/{bank}/entries", body={"content": "a fact"}).json["entries"][0]

@@ -26,6 +26,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/memory_banks/<bank_id>/messages/<message_id>"): {"text": "Taken over"},
     ("POST", "/memory_banks/<bank_id>/flush"): {"key": "k"},
     ("POST", "/memory_banks/<bank_id>/regenerate"): {"key": "k"},
+    ("POST", "/memory_banks/<bank_id>/rename"): {"key": "k", "to": "taken over"},
 }
 ROUTES = sorted((route.method, route.path) for route in app.routes if "<" in route.path)
 

@@ -39,7 +39,7 @@ def of_range(
     """The record of everything in a partition up to a ULID (a summary at it stays), due at `at` (ms).
 
     `erased`: it was forgotten, not compacted, so caller-given ids are free again; after a compaction they stay, so that
-    importing twice doubles nothing. `forgotten`: the key that was forgotten as a whole; then jobs that name it go too.
+    importing twice doubles nothing. `forgotten`: the key that was forgotten as a whole; then its jobs go too.
     """
     erased = erased or forgotten is not None
     what = {"through": through, "pointers": erased, "again": erased}
@@ -136,7 +136,7 @@ def _clean_range(ports: Ports, bank: Bank, record: Item) -> bool:
     if "forgotten" in record:
         from .capture import forgetting
 
-        jobs.forget(ports, bank.id, record["forgotten"], ids.milliseconds_of(record["sk"][2:]))
+        jobs.forget(ports, bank.id, record["partition"], ids.milliseconds_of(record["sk"][2:]))
         if not forgetting.clean(ports, bank, record["partition"], MOST):
             return False
     partition, through = record["partition"], record["through"]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from . import bank as banks
-from . import chunking, cleaning, deletion, entries, ids, jobs, loading, partitions, summarising, writing
+from . import chunking, cleaning, deletion, entries, homes, ids, jobs, loading, partitions, summarising, writing
 from .bank import Bank
 from .entries import SUMMARY_TAG, Entry, Replaces
 from .errors import BadRequest
@@ -136,8 +136,9 @@ def request(ports: Ports, bank: Bank, key: str | None = None) -> Item:
     """
     if not bank.compacts:
         raise BadRequest("the bank has neither max_turns nor max_size_tokens, so nothing is ever too much", code="no_threshold")
-    job = jobs.create(ports, bank, "compaction", key=key)
-    message = message_of(bank, ids.partition_of(bank.id, key), job["sk"]) if key is not None else walk_message(bank, job["sk"])
+    partition = homes.find(ports.table, bank, key)[0] if key is not None else None
+    job = jobs.create(ports, bank, "compaction", key=key, partition=partition)
+    message = message_of(bank, partition, job["sk"]) if partition is not None else walk_message(bank, job["sk"])
     try:
         ports.compaction.send([message])
     except QueueUnavailable:
@@ -558,5 +559,5 @@ def _fail(ports: Ports, bank: Bank, partition: str, token: str, reason: str, *, 
     ports.metrics.count("CompactionFailures")
     if failed is not None and not forced:
         # On demand there is a job already.
-        jobs.record_failure(ports, bank, "compaction", reason, key=failed["key"])
+        jobs.record_failure(ports, bank, "compaction", reason, key=failed["key"], partition=partition)
     return reason

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
-from . import entries, ids, loading, partitions, tokens
+from . import entries, homes, loading, partitions, tokens
 from .bank import Bank
 from .clock import iso
 from .entries import Entry
@@ -101,13 +101,12 @@ class _Budget:
 
 def _summary(ports: Ports, bank: Bank, key: str) -> Entry | None:
     """The living summary of a key that has more entries than were looked at."""
-    partition = ids.partition_of(bank.id, key)
-    (item,) = ports.table.read([partitions.head_key(bank, partition)])
+    partition, item = homes.find(ports.table, bank, key)
     head = partitions.head_from(item) if item else None
     if head is None or head.summary is None:
         return None
     (item,) = ports.table.read([partitions.entry_key(bank, partition, head.summary)])
-    entry = entries.from_item(item) if item else None
+    entry = entries.from_item(item, head.key) if item else None
     return entry if entry and partitions.alive(head, entry, bank.cutoff(ports.clock.now())) else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from . import bank as banks
-from . import cleaning, entries, ids, loading, partitions, retention
+from . import cleaning, entries, homes, ids, loading, partitions, retention
 from .bank import Bank
 from .capture import capturing, forgetting
 from .corrections import edit_head
@@ -18,7 +18,7 @@ from .entries import Entry
 from .errors import NotFound
 from .marking import DUE_ATTRIBUTES
 from .partitions import Head
-from .ports import Action, ConditionFailed, Delete, Either, Is, Item, Ports, Put, Update
+from .ports import Action, ConditionFailed, Contended, Delete, Either, Is, Item, Ports, Put, Update
 from .retrying import contended, until_committed
 
 
@@ -64,13 +64,15 @@ def forget_key(ports: Ports, bank: Bank, key: str, *, deadline: int) -> None:
     The design's compaction without a summary: raise all floors to P, then move the watermark to P. A due mark stays: what was
     written after P may have asked for it.
     """
-    partition = ids.partition_of(bank.id, key)
 
     def attempt() -> Put | None:
+        partition, _ = homes.find(ports.table, bank, key)
         found = partitions.read_all(ports.table, bank, partition)
         if found is None:
             return None
         head, shards = found
+        if head.key != key:
+            raise Contended("the key is being renamed")
         through = max([head.watermark, *(shard["floor"] for shard in shards if shard and "floor" in shard)])
         runs = forgetting.actions(ports, bank, partition)
         if through == head.forgotten and not runs:
@@ -85,7 +87,8 @@ def forget_key(ports: Ports, bank: Bank, key: str, *, deadline: int) -> None:
                     set={"watermark": through, "forgotten": through},
                     add={"edits": 1, "entries": -living.entries, "tokens": -living.tokens, "chunks": -living.chunks},
                     remove=("summary", "lease", "lease_until", "retry_at", "failures", "error"),
-                    when=unchanged(head),
+                    # Renamed meanwhile, it is another key that would be forgotten.
+                    when=(*unchanged(head), Is("key", "=", head.key)),
                 ),
                 record,
                 *runs,

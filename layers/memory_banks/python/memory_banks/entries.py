@@ -168,13 +168,13 @@ def to_item(entry: Entry, pk: str) -> Item:
     return item
 
 
-def from_item(item: Item) -> Entry:
-    """An entry from its item."""
+def from_item(item: Item, key: str | None = None) -> Entry:
+    """An entry from its item. `key`: what its partition's head says; the item has the key under which it was written."""
     replaces = item.get("replaces")
     return Entry(
         sort=item["sk"].removeprefix("E#"),
         partition=item["partition"],
-        key=item["key"],
+        key=item["key"] if key is None else key,
         content=item["content"],
         kind=item["kind"],
         speaker=item.get("speaker"),

@@ -134,7 +134,7 @@ def _pages(ports: Ports, bank: Bank, head: Head) -> Iterator[list[Entry]]:
     position = "E#" + head.watermark
     while True:
         page = ports.table.query(partitions.partition_pk(bank, head.partition), after=position, before="E~", limit=PAGE)
-        found = (entries.from_item(one) for one in page.items)
+        found = (entries.from_item(one, head.key) for one in page.items)
         yield [entry for entry in found if _shows(entry, head, cutoff)]
         if page.after is None:
             return

@@ -63,6 +63,11 @@ def partition_of(bank: str, key: str) -> str:
     return encode(int.from_bytes(digest[:16], "big"))
 
 
+def fresh_partition(chance: Chance) -> str:
+    """The 26 characters of a partition that no key's hash leads to."""
+    return encode(chance.getrandbits(128))
+
+
 class EntryId(NamedTuple):
     """The parts of an internal id. A summary's id ends in `S` and names the last ULID it replaces."""
 

@@ -163,4 +163,4 @@ def _record_failure(ports: Ports, bank: Bank, entry: Entry, reason: str) -> None
     if remove:
         from . import jobs
 
-        jobs.record_failure(ports, bank, "ingestion", f"entry {entry.id}: {reason[:500]}", key=entry.key)
+        jobs.record_failure(ports, bank, "ingestion", f"entry {entry.id}: {reason[:500]}", key=entry.key, partition=entry.partition)

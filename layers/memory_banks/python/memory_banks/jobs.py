@@ -1,13 +1,14 @@
 """Jobs: pieces of asynchronous work that a user can look at.
 
-A job's item: J#{bank} / {id}, with an id that grows with time. Jobs are kept for 30 days.
+A job's item: J#{bank} / {id}, with an id that grows with time. Jobs are kept for 30 days. One that concerns a key has the key as it
+was called then, and the partition, which tells what it is called now.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from . import cursors, ids
+from . import cursors, ids, partitions
 from .bank import Bank
 from .clock import iso
 from .errors import NotFound
@@ -101,23 +102,32 @@ def get(ports: Ports, bank: Bank, job_id: str) -> Item:
     item = ports.table.read([key_of(bank.id, job_id)])[0]
     if item is None:
         raise NotFound("no such job")
-    return item
+    return _by_their_keys(ports, bank, [item])[0]
+
+
+def _by_their_keys(ports: Ports, bank: Bank, items: list[Item]) -> list[Item]:
+    """These jobs with their keys as they are called now."""
+    named = sorted({item["partition"] for item in items if "partition" in item})
+    heads = ports.table.read([partitions.head_key(bank, name) for name in named]) if named else []
+    keys = {name: head["key"] for name, head in zip(named, heads, strict=True) if head is not None}
+    return [item | {"key": keys[item["partition"]]} if item.get("partition") in keys else item for item in items]
 
 
 def listed(ports: Ports, bank: Bank, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Item], str | None]:
     """Jobs of a bank, newest first, and the cursor of the next page."""
     before = cursors.read(bank.secret, cursor, "jobs")["before"] if cursor else None
     page = ports.table.query(f"J#{bank.id}", before=before, reverse=True, limit=limit)
-    return page.items, cursors.write(bank.secret, "jobs", {"before": page.after}) if page.after else None
+    following = cursors.write(bank.secret, "jobs", {"before": page.after}) if page.after else None
+    return _by_their_keys(ports, bank, page.items), following
 
 
-def forget(ports: Ports, bank_id: str, key: str, until: int) -> None:
-    """Remove the jobs that concern a key and began by the time (ms) `until`; one under way finds itself cancelled."""
+def forget(ports: Ports, bank_id: str, partition: str, until: int) -> None:
+    """Remove the jobs that concern a partition and began by the time (ms) `until`; one under way finds itself cancelled."""
     after: str | None = ""
     while after is not None:
-        page = ports.table.query(key_of(bank_id, "").pk, after=after, before=ids.at(until + 1), attributes=["key"])
+        page = ports.table.query(key_of(bank_id, "").pk, after=after, before=ids.at(until + 1), attributes=["partition"])
         for item in page.items:
-            if item.get("key") == key:
+            if item.get("partition") == partition:
                 ports.table.write(Delete(Key(item["pk"], item["sk"])))
         after = page.after
 

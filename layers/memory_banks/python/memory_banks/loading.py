@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from . import cursors, entries, ids, partitions
+from . import cursors, entries, homes, ids, partitions
 from .bank import Bank
 from .entries import Entry
 from .errors import Gone, Invalid, NotFound
@@ -83,6 +83,8 @@ class _View:
     """Nothing at or below it is shown: the watermark, or what was forgotten meanwhile."""
     cutoff: int | None
     began: int
+    key: str
+    """What the partition's entries are under now."""
 
     def shows(self, entry: Entry) -> bool:
         """Whether an entry belongs to the view. A summary made after the view began would tell what it still shows."""
@@ -117,7 +119,7 @@ def locate(ports: Ports, bank: Bank, entry_id: str) -> tuple[Head, Entry]:
     if head.forgotten < sort <= head.watermark:
         summary = head.summary and str(ids.EntryId(head.summary[: ids.ULID_LENGTH], head.partition, summary=True))
         raise Gone("the entry was compacted", code="compacted", summary_id=summary)
-    entry = entries.from_item(item) if item else None
+    entry = entries.from_item(item, head.key) if item else None
     if entry is None or not partitions.alive(head, entry, bank.cutoff(ports.clock.now())):
         raise NotFound("no such entry")
     return head, entry
@@ -127,23 +129,25 @@ def load(ports: Ports, bank: Bank, request: Load) -> LoadPage:
     """Entries of a key. One strong read of the head and ceil(bytes / 1 MB) queries; a key never written to has none.
 
     Raises `Invalid` for a cursor of another listing, and `Gone` ("compacted") for one that is older than five minutes
-    when a compaction came in between.
+    when a compaction came in between, or ("renamed") when the key was renamed.
     """
     if request.cursor is not None and request.max_tokens is not None:
         raise Invalid(("query", "cursor"), "not together with max_tokens, which gives the newest entries in one page")
-    partition = ids.partition_of(bank.id, request.key)
     now = ports.clock.now()
     carried = cursors.read(bank.secret, request.cursor, request.purpose) if request.cursor is not None else None
-    item = ports.table.read([partitions.head_key(bank, partition)])[0]
+    partition, item = homes.find(ports.table, bank, request.key)
+    if carried is not None and carried["generation"] == bank.generation and carried.get("partition", partition) != partition:
+        raise Gone("the key was renamed since this listing began", code="renamed")
     if item is None:
         return LoadPage([], None)
     head = partitions.head_from(item)
-    view = _View(head.watermark, head.watermark, bank.cutoff(now), now)
+    view = _View(head.watermark, head.watermark, bank.cutoff(now), now, head.key)
     position: str | None = None
     if carried is not None:
         if carried["generation"] != bank.generation:
             raise Gone("the source was deleted since this listing began", code="deleted")
-        view = _View(carried["watermark"], max(carried["watermark"], head.forgotten), view.cutoff, carried["began"])
+        lowest = max(carried["watermark"], head.forgotten)
+        view = _View(carried["watermark"], lowest, view.cutoff, carried["began"], head.key)
         if head.watermark != view.watermark and now > view.began + VIEW_LIFE:
             raise Gone("entries of this listing were compacted since it began; start again", code="compacted")
         position = carried["position"]
@@ -185,6 +189,7 @@ def _page(ports: Ports, bank: Bank, partition: str, request: Load, view: _View, 
                 "watermark": view.watermark,
                 "began": view.began,
                 "generation": bank.generation,
+                "partition": partition,
             }
             return LoadPage(taken, cursors.write(bank.secret, request.purpose, carried))
         taken.append(entry)
@@ -202,7 +207,7 @@ def _entries(
     while True:
         page = ports.table.query(pk, after=low, before=high, reverse=reverse, limit=limit)
         for item in page.items:
-            entry = entries.from_item(item)
+            entry = entries.from_item(item, view.key)
             if view.shows(entry):
                 yield entry
         if page.after is None:

@@ -65,6 +65,10 @@ class Head:
     """When the sweep looks at the partition; None when nothing is due."""
     asked: bool = False
     """Whether a compaction was asked for while one was due already."""
+    names: tuple[str, ...] = ()
+    """The keys that its entries were under before, the last one last."""
+    lives: str | None = None
+    """The partition where the key lives whose home this is, if it is another (see `homes`)."""
 
 
 def alive(head: Head | None, entry: Entry, cutoff: int | None) -> bool:
@@ -149,6 +153,8 @@ def head_from(item: Item) -> Head:
         compacted_at=item.get("compacted_at", 0),
         due_at=item.get("due_at"),
         asked="asked" in item,
+        names=tuple(item.get("names", ())),
+        lives=item.get("lives"),
     )
 
 

@@ -421,6 +421,13 @@ class ForgetKey(BaseModel):
     key: EntryKey = Field(description="The key; empty for the nameless partition of a general bank")
 
 
+class RenameKey(Own):
+    """A key and its new name."""
+
+    key: Annotated[EntryKey, Field(min_length=1)]
+    to: Annotated[EntryKey, Field(min_length=1)] = Field(description="A key that has neither entries nor runs")
+
+
 class ListKeys(BaseModel):
     """A page of keys."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from . import bank as banks
-from . import entries, fusion, ids, partitions, reranking, texts
+from . import entries, fusion, homes, ids, partitions, reranking, texts
 from .bank import Bank
 from .entries import Entry
 from .errors import Invalid
@@ -80,16 +80,18 @@ class Found:
 def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
     """The entries that match best, best first; ties, newest first.
 
-    Costs one embedding (none in keyword mode), one index round trip (two when too many hits are dead), and a batch read
-    for each hundred items. Raises `Invalid`, and the ports' own `IndexUnavailable`, `TableUnavailable` and `ModelError`.
+    Costs one embedding (none in keyword mode), one index round trip (two when too many hits are dead, or a key was renamed),
+    and a batch read for each hundred items. Raises `Invalid`, and the ports' own `IndexUnavailable`, `TableUnavailable` and
+    `ModelError`.
     """
     if request.mode == "keyword" and request.min_score is not None:
         raise Invalid(("body", "min_score"), "is a similarity of vectors; the keyword mode has none")
-    truth = _Truth(ports, bank)
+    places = None if request.keys is None else homes.guess(bank, request.keys)
+    truth = _Truth(ports, bank, places)
     filter = Filter(
         bank=bank.id,
         generation=bank.generation,
-        above=_above(bank, request.keys),
+        above=_above(places),
         kinds=tuple(request.kinds),
         speakers=tuple(request.speakers),
         tags_any=tuple(request.tags_any),
@@ -112,6 +114,10 @@ def search(ports: Ports, bank: Bank, request: SearchRequest) -> list[Found]:
     reranker = reranking.reranker(ports) if request.mode == "hybrid" else None
     count = max(request.top_k, reranking.RERANKED) if reranker else request.top_k
     best = _alive(truth, rankings, request.depth, request, count)
+    if (places := truth.moved()) is not None:
+        filter = replace(filter, above=_above(places))
+        rankings = look(filter, request.depth)
+        best = _alive(truth, rankings, request.depth, request, count)
     short = len(best) < request.top_k and _more(rankings, request.depth, request.min_score)
     if short or (filter.above and truth.compacted(rankings)):
         # Just after a compaction the watermarks keep what it replaced out of the way.
@@ -164,10 +170,10 @@ def _said(truth: _Truth, candidate: Candidate) -> str:
     return texts.chunk_text(entry, (chunk.start, chunk.end) if chunk else (0, reranking.LONGEST))
 
 
-def _above(bank: Bank, keys: Sequence[str] | None) -> dict[str, str] | None:
-    """The partitions of some keys; None for all. Their watermarks are not known yet and rarely matter: what lies below is
+def _above(places: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The partitions where some keys live; None for all. Their watermarks are not known yet and rarely matter: what lies below is
     removed from the index minutes after a compaction."""
-    return None if keys is None else {ids.partition_of(bank.id, key): ids.LOWEST for key in keys}
+    return None if places is None else dict.fromkeys(places.values(), ids.LOWEST)
 
 
 def _more(rankings: Sequence[Ranking], size: int, min_score: float | None) -> bool:
@@ -199,14 +205,26 @@ def _support(shown: Sequence[Candidate]) -> set[str]:
 
 
 class _Truth:
-    """What the table says, read strongly and once each, after the index was asked."""
+    """What the table says, read strongly and once each, after the index was asked.
 
-    def __init__(self, ports: Ports, bank: Bank) -> None:
+    `places`: where the keys of the search live if none was renamed; None for all keys.
+    """
+
+    def __init__(self, ports: Ports, bank: Bank, places: Mapping[str, str] | None) -> None:
         self._ports = ports
         self._bank = bank
+        self._places = places
         self._fresh: Bank | None = bank
         self._heads: dict[str, Head | None] = {}
         self._entries: dict[str, Entry | None] = {}
+
+    def moved(self) -> dict[str, str] | None:
+        """Where the keys live, if any of them was renamed: then the index was asked about other partitions."""
+        if self._places is None:
+            return None
+        self.meet(self._places.values())
+        moved = {name: head.lives for name in self._places.values() if (head := self._heads[name]) is not None and head.lives}
+        return {key: moved.get(name, name) for key, name in self._places.items()} if moved else None
 
     def meet(self, partitions_named: Iterable[str]) -> None:
         """Read the heads of these partitions that were not read yet."""
@@ -237,7 +255,8 @@ class _Truth:
         """Read entries with their heads and the bank, in one strong batch."""
         missing = self.unread(wanted)
         places = {entry: parsed for entry in missing if (parsed := ids.parse(entry))}
-        unknown = sorted({place.partition for place in places.values()} - self._heads.keys())
+        named = {place.partition for place in places.values()}.union((self._places or {}).values())
+        unknown = sorted(named - self._heads.keys())
         keys: list[Key] = [banks.key_of(self._bank.account, self._bank.id)]
         keys += [partitions.head_key(self._bank, partition) for partition in unknown]
         keys += [partitions.entry_key(self._bank, place.partition, place.sort) for place in places.values()]
@@ -250,8 +269,9 @@ class _Truth:
         self._entries |= dict.fromkeys(missing)
         cutoff = self._fresh.cutoff(self._ports.clock.now()) if self._fresh else None
         for (name, place), item in zip(places.items(), found, strict=True):
-            entry = entries.from_item(item) if item is not None else None
-            if entry is not None and self._fresh and partitions.alive(self._heads[place.partition], entry, cutoff):
+            its_head = self._heads[place.partition]
+            entry = entries.from_item(item, its_head.key) if item is not None and its_head is not None else None
+            if entry is not None and self._fresh and partitions.alive(its_head, entry, cutoff):
                 self._entries[name] = entry
 
     def may_count(self, hit: Hit) -> bool:
@@ -280,7 +300,7 @@ class _Truth:
         before = self._ports.table.query(pk, after="E#" + head.watermark, before=place, reverse=True, limit=count).items
         after = self._ports.table.query(pk, after=place, last="E~", limit=count).items
         cutoff = self._fresh.cutoff(self._ports.clock.now())
-        turns = [entries.from_item(item) for item in [*before[::-1], *after]]
+        turns = [entries.from_item(item, head.key) for item in [*before[::-1], *after]]
         return tuple(turn for turn in turns if turn.kind == "entry" and partitions.alive(head, turn, cutoff))
 
 

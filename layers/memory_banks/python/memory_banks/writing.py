@@ -8,12 +8,12 @@ transaction commits leaves nothing; dying after it leaves a written entry whose 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from . import bank as banks
-from . import chunking, entries, ids, partitions
+from . import chunking, entries, homes, ids, partitions
 from .bank import Bank
 from .entries import Entry, NewEntry
 from .errors import Conflict, DatabaseUnavailable, Invalid, NotFound
@@ -134,9 +134,7 @@ def _attempt(
     bank = state.bank
     check_speakers(bank, new)
     _recall(state, new, idempotency, progress)
-    planned = [
-        _Planned(position, one, partitions_of(bank, one)) for position, one in enumerate(new) if position not in progress.done
-    ]
+    planned = [_Planned(position, one, state.places[one.key]) for position, one in enumerate(new) if position not in progress.done]
     planned = [one for one in planned if not _is_known(state, one, new, progress)]
     if not planned:
         return [_answer(progress, new, position) for position in range(len(new))]
@@ -188,11 +186,6 @@ def _answer(progress: _Progress, new: Sequence[NewEntry], position: int) -> Writ
     return Written(progress.done[first].entry, existing=True)
 
 
-def partitions_of(bank: Bank, new: NewEntry) -> str:
-    """The partition an entry goes to."""
-    return ids.partition_of(bank.id, new.key)
-
-
 def check_speakers(bank: Bank, new: Sequence[NewEntry]) -> None:
     """Raises `Invalid` where an entry does not fit the bank's type; `loc` is that of a batch."""
     for position, one in enumerate(new):
@@ -213,7 +206,10 @@ class _State:
     """What one strong batch read tells."""
 
     bank: Bank
+    places: dict[str, str]
+    """The partition where each key lives."""
     heads: dict[str, Head | None]
+    """Of these partitions, and of those that the pointers lead to."""
     shards: dict[str, tuple[int, Item | None]]
     """By partition: the shard this write goes to."""
     pointers: dict[str, Item]
@@ -225,24 +221,29 @@ class _State:
     def read(cls, ports: Ports, account: str, bank_id: str, new: Sequence[NewEntry], idempotency: Idempotency | None) -> _State:
         bank_key = banks.key_of(account, bank_id)
         guess = ports.chance.randrange(partitions.MAX_SHARDS)
-        # The generation is part of every key, and only the bank's record tells it: a second read only after a deletion.
+        # The generation is part of every key, and only the bank's record tells it: a second read only after a deletion. Another
+        # only for a key that was renamed, whose home tells where it lives.
         generation = _generations.get(bank_id, 1)
+        stand_in = banks.stand_in(account, bank_id, generation)
+        places = homes.guess(stand_in, [one.key for one in new])
         while True:
             stand_in = banks.stand_in(account, bank_id, generation)
-            names = list(dict.fromkeys(partitions_of(stand_in, one) for one in new))
+            names = list(dict.fromkeys(places.values()))
+            elsewhere = [home for key in places if (home := homes.of(stand_in, key)) not in names]
             callers = list(dict.fromkeys(one.id for one in new if one.id is not None))
             request_keys = [request_key(stand_in, idempotency)] if idempotency else []
             wanted: list[Key] = [bank_key, *request_keys]
-            wanted += [partitions.head_key(stand_in, name) for name in names]
+            wanted += [partitions.head_key(stand_in, name) for name in (*names, *elsewhere)]
             wanted += [partitions.shard_key(stand_in, name, shard) for name in names for shard in sorted({0, guess})]
             wanted += [partitions.pointer_key(stand_in, caller) for caller in callers]
             found = {key: item for key, item in zip(wanted, ports.table.read(wanted), strict=True) if item is not None}
             if bank_key not in found or found[bank_key].get("deleted"):
                 raise NotFound("no such memory bank")
             bank = banks.from_item(found[bank_key])
-            if bank.generation == generation:
+            now = homes.corrected(bank, places, found) if bank.generation == generation else homes.guess(bank, list(places))
+            if bank.generation == generation and now == places:
                 break
-            generation = _remember_generation(bank)
+            generation, places = _remember_generation(bank), now
         heads_found = {}
         shards = {}
         for name in names:
@@ -252,19 +253,24 @@ class _State:
             heads_found[name] = head
             shards[name] = (shard, found.get(partitions.shard_key(bank, name, shard)))
         pointers = {caller: found[key] for caller in callers if (key := partitions.pointer_key(bank, caller)) in found}
+        if pointers:
+            heads_found |= _heads_of(ports, bank, {pointer["partition"] for pointer in pointers.values()} - set(heads_found))
         free = _free(ports, bank, pointers, heads_found) if pointers else {}
         pointers = {caller: pointer for caller, pointer in pointers.items() if caller not in free}
         request = found.get(request_keys[0]) if request_keys else None
         if request and request["ttl"] <= ports.clock.now() // 1000:
             request = None
-        return cls(bank, heads_found, shards, pointers, free, request)
+        return cls(bank, places, heads_found, shards, pointers, free, request)
 
 
-def _free(ports: Ports, bank: Bank, pointers: Mapping[str, Item], known: Mapping[str, Head | None]) -> dict[str, Item]:
+def _heads_of(ports: Ports, bank: Bank, others: Iterable[str]) -> dict[str, Head | None]:
+    names = sorted(others)
+    items = ports.table.read([partitions.head_key(bank, name) for name in names]) if names else []
+    return {name: partitions.head_from(item) if item else None for name, item in zip(names, items, strict=True)}
+
+
+def _free(ports: Ports, bank: Bank, pointers: Mapping[str, Item], heads: Mapping[str, Head | None]) -> dict[str, Item]:
     """The pointers whose entries are dead. One of a compacted entry is not free: importing it twice doubles nothing."""
-    others = sorted({pointer["partition"] for pointer in pointers.values()} - set(known))
-    items = ports.table.read([partitions.head_key(bank, name) for name in others]) if others else []
-    heads = dict(known) | {name: partitions.head_from(item) if item else None for name, item in zip(others, items, strict=True)}
     cutoff = bank.cutoff(ports.clock.now())
     free = {}
     for caller, pointer in pointers.items():
@@ -296,9 +302,12 @@ def _recall(state: _State, new: Sequence[NewEntry], idempotency: Idempotency | N
         return
     if state.request["body_sha256"] != idempotency.body_sha256:
         raise Invalid(("header", "Idempotency-Key"), "was used with another body in the last 24 hours", "idempotency_key_reused")
-    for position, sort in state.request["written"].items():
+    for position, noted in state.request["written"].items():
         new_entry = new[int(position)]
-        progress.done[int(position)] = Written(_entry(state.bank, new_entry, partitions_of(state.bank, new_entry), sort), False)
+        parsed = ids.parse(noted)
+        # The sort position alone: in the home of the key, where it has been renamed since or not.
+        partition, sort = (parsed.partition, parsed.sort) if parsed else (homes.of(state.bank, new_entry.key), noted)
+        progress.done[int(position)] = Written(_entry(state.bank, new_entry, partition, sort), False)
 
 
 def _is_known(state: _State, one: _Planned, new: Sequence[NewEntry], progress: _Progress) -> bool:
@@ -307,19 +316,23 @@ def _is_known(state: _State, one: _Planned, new: Sequence[NewEntry], progress: _
         return False
     pointer = state.pointers.get(one.new.id)
     if pointer is not None:
-        _same(one, pointer["sha256"], len(new))
+        head = state.heads[pointer["partition"]]
+        # What was written before its key was renamed is the same under the key's new name.
+        before = head.names if head is not None and head.key == one.new.key else ()
+        known = {one.new.sha256, *(replace(one.new, key=name).sha256 for name in before)}
+        _same(one, pointer["sha256"], known, len(new))
         entry = _entry(state.bank, one.new, pointer["partition"], pointer["sort"])
         progress.done[one.position] = Written(entry, existing=True)
         return True
     first = next(position for position, other in enumerate(new) if other.id == one.new.id)
     if first < one.position:
-        _same(one, new[first].sha256, len(new))
+        _same(one, new[first].sha256, {one.new.sha256}, len(new))
         return True
     return False
 
 
-def _same(one: _Planned, sha256: str, count: int) -> None:
-    if one.new.sha256 != sha256:
+def _same(one: _Planned, sha256: str, known: set[str], count: int) -> None:
+    if sha256 not in known:
         where = f"entries[{one.position}].id" if count > 1 else "id"
         raise Conflict(f"{where}: {one.new.id} is in this bank with other content", code="id_conflict")
 
@@ -409,8 +422,8 @@ def _transaction(
         for one, entry in zip(mine, here, strict=True):
             actions += _put_entry(bank, entry, one.new, now, state.free)
     if idempotency is not None:
-        written = {str(position): entry.sort for position, entry in made}
-        before = {str(position): one.entry.sort for position, one in progress.done.items() if not one.existing}
+        written = {str(position): _noted(bank, entry) for position, entry in made}
+        before = {str(position): _noted(bank, one.entry) for position, one in progress.done.items() if not one.existing}
         actions.append(_record(bank, idempotency, before | written, len(before), recorded, now))
     first = made[0][1]
     return _Transaction(actions, made, partitions.entry_key(bank, first.partition, first.sort))
@@ -426,7 +439,7 @@ def _raise_shard(bank: Bank, partition: str, shard: int, here: Sequence[Entry]) 
             "tokens": sum(entry.tokens for entry in here),
             "chunks": sum(entry.chunks for entry in here),
         },
-        when=(Either((Is("floor", "missing"), Is("floor", "<", here[0].ulid))),),
+        when=(Either((Is("floor", "missing"), Is("floor", "<", here[0].ulid))), Is("closed", "missing")),
     )
 
 
@@ -442,6 +455,11 @@ def _put_entry(bank: Bank, entry: Entry, new: NewEntry, now: int, free: Mapping[
         before = free.get(new.id)
         actions.append(Put(pointer, (Is("sort", "=", before["sort"]) if before else Is("pk", "missing"),)))
     return actions
+
+
+def _noted(bank: Bank, entry: Entry) -> str:
+    """How the request's record names an entry: by its sort position or, outside of its key's home, by its whole id."""
+    return entry.sort if entry.partition == homes.of(bank, entry.key) else entry.internal_id
 
 
 def _record(bank: Bank, idempotency: Idempotency, written: Mapping[str, str], before: int, recorded: bool, now: int) -> Action:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..bank import Bank
+from ..marking import DUE_ATTRIBUTES
 from ..ports import Action, Delete, Either, Is, Key, Ports, Update
 from . import ledger as ledgers
 
@@ -20,10 +23,20 @@ def actions(ports: Ports, bank: Bank, partition: str) -> list[Action]:
     item = ports.table.read([at])[0]
     if item is None or item["runs"] == item.get("forgotten", 0):
         return []
-    ledger = ledgers.from_item(item)
-    values = {"at": ledgers.end_of(ledger.runs), "forgotten": ledger.runs, "processed": 0, "held": 0}
+    return [forgotten(bank, ledgers.from_item(item))]
+
+
+def forgotten(bank: Bank, ledger: ledgers.Ledger) -> Update:
+    """The ledger, all of whose runs are forgotten."""
+    values: dict[str, Any] = {"at": ledgers.end_of(ledger.runs), "forgotten": ledger.runs, "processed": 0, "held": 0}
     gone = ("lease", "lease_until", "running", "job", "asked", "owes", "plan", "reset", "failures", "retry_at", "error")
-    return [Update(at, set=values, add={"edits": 1}, remove=(*gone, "synced_at"), when=ledgers.unchanged(ledger, "runs", "edits"))]
+    return Update(
+        ledgers.ledger_key(bank, ledger.partition),
+        set=values,
+        add={"edits": 1},
+        remove=(*gone, "synced_at", *DUE_ATTRIBUTES),
+        when=ledgers.unchanged(ledger, "runs", "edits"),
+    )
 
 
 def clean(ports: Ports, bank: Bank, partition: str, most: int) -> bool:
@@ -41,7 +54,7 @@ def clean(ports: Ports, bank: Bank, partition: str, most: int) -> bool:
             names = [ledgers.name_key(bank, one["id"]) for one in page if "id" in one]
             counted = [Key(pk, "I#" + one["run"]) for one in page if kind == "N#" and "id" not in one and "run" in one]
             found = ports.table.read([*names, *counted]) if names or counted else []
-            known = [one for one in found if one is not None and _forgotten(one, ledger)]
+            known = [one for one in found if one is not None and _of_forgotten(one, ledger)]
             stale: list[Action] = [Delete(Key(one["pk"], one["sk"]), (_same(one),)) for one in known]
             for start in range(0, len(stale), 90):
                 ports.table.transact(stale[start : start + 90])
@@ -51,7 +64,7 @@ def clean(ports: Ports, bank: Bank, partition: str, most: int) -> bool:
     return _clean_again(ports, bank, partition, ledger)
 
 
-def _forgotten(item: dict[str, object], ledger: ledgers.Ledger) -> bool:
+def _of_forgotten(item: dict[str, object], ledger: ledgers.Ledger) -> bool:
     """Whether an id's record is of something forgotten; it may have been given away anew."""
     if "place" in item:
         return item["partition"] == ledger.partition and int(str(item["place"])[:12]) <= ledger.forgotten

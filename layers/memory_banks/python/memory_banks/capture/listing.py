@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .. import cursors, ids
+from .. import cursors, homes
 from ..bank import Bank
 from ..clock import iso
 from ..partitions import HEAD_GROUPS
@@ -33,7 +33,7 @@ def ledgers_of(ports: Ports, bank: Bank, *, after: tuple[int, str] | None = None
 
 def get(ports: Ports, bank: Bank, key: str) -> Ledger:
     """The ledger of a key; one without runs has an empty one."""
-    partition = ids.partition_of(bank.id, key)
+    partition, _ = homes.find(ports.table, bank, key)
     item = ports.table.read([ledgers.ledger_key(bank, partition)])[0]
     return ledgers.from_item(item) if item else Ledger(partition, key)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from .. import bank as banks
-from .. import ids, jobs, partitions
+from .. import homes, ids, jobs, partitions
 from ..bank import Bank
 from ..errors import Conflict, NotFound
-from ..ports import Action, Is, Item, Key, Ports, Put, Update
+from ..ports import Action, Check, Is, Item, Key, Ports, Put, Update
 from ..retrying import until_committed
 from . import ledger as ledgers
 from . import trigger
@@ -96,32 +97,73 @@ def _attempt(ports: Ports, account: str, bank_id: str, new: NewRun) -> tuple[Ban
         raise NotFound("There is no such memory bank.", code="memory_bank_not_found")
     bank = banks.from_item(bank_item)
     _check(bank, new)
-    partition = ids.partition_of(bank.id, new.key)
-    pk = ledgers.runs_pk(bank, partition)
     named = [one.id for one in new.messages if one.id is not None]
     run_id = new.id or f"{ports.chance.getrandbits(128):032x}"
-    wanted = [
-        ledgers.ledger_key(bank, partition),
-        partitions.head_key(bank, partition),
-        Key(pk, "I#" + run_id),
-        *(ledgers.name_key(bank, one) for one in named),
-    ]
-    ledger_item, head_item, known, *names = ports.table.read(wanted)
+    places = homes.guess(bank, [new.key])
+    while True:
+        partition = places[new.key]
+        wanted = [
+            ledgers.ledger_key(bank, partition),
+            partitions.head_key(bank, partition),
+            _counted_key(bank, partition, run_id),
+            *(ledgers.name_key(bank, one) for one in named),
+            *([homes.home_key(bank, new.key)] if partition != homes.of(bank, new.key) else []),
+        ]
+        found = dict(zip(wanted, ports.table.read(wanted), strict=True))
+        now = homes.corrected(bank, places, found)
+        if now == places:
+            break
+        places = now
+    ledger_item, head_item, known, *names = (found[key] for key in wanted[: 3 + len(named)])
     ledger = ledgers.from_item(ledger_item) if ledger_item else Ledger(partition, new.key)
     cutoff = bank.cutoff(ports.clock.now())
-    if known is not None and known["number"] > ledger.forgotten and not _expired(known, cutoff):
-        if known["sha256"] != new.sha256:
-            raise Conflict(f"run_id: {new.id} was captured with other content", code="id_conflict")
-        return bank, ledger, Captured(run_id, known["number"], tuple(known["messages"]), ledger.pending, True, True, ledger.job)
+    if known is not None and _counts(known, ledger, cutoff):
+        before = head_item.get("names", ()) if head_item is not None else ()
+        return bank, ledger, _captured_before(new, run_id, known, ledger, before)
+    home = found[homes.home_key(bank, new.key)]
+    for other, counted in _left(ports, bank, home, run_id) if new.id is not None else ():
+        # A client sends a run again, and its key was renamed since: it is where the key's runs have gone.
+        if _counts(counted, other, cutoff) and counted["sha256"] == new.sha256:
+            return bank, other, _captured_before(new, run_id, counted, other)
     there = {one: item for one, item in zip(named, names, strict=True) if item is not None}
     free = {one for one, item in there.items() if _expired(item, cutoff) or _forgotten(item, ledger)}
     plan = _Plan(ports, bank, ledger, new, run_id, there, free)
     actions: list[Action] = plan.actions(ledger_item is None, known)
     if head_item is None:
         actions.append(Put(partitions.new_head(bank, partition, new.key), (Is("pk", "missing"),)))
+    elif ledger_item is None:
+        # A rename changes the ledger's key as well, where there is a ledger.
+        mine = (Is("key", "=", new.key), Is("closed", "missing"))
+        actions.append(Check(partitions.head_key(bank, partition), mine))
     ports.table.transact(actions)
     after = plan.after
     return bank, after, Captured(run_id, after.runs, plan.messages, after.pending, plan.counted, False, after.job)
+
+
+def _counted_key(bank: Bank, partition: str, run_id: str) -> Key:
+    """Where it is noted that a run was counted."""
+    return Key(ledgers.runs_pk(bank, partition), "I#" + run_id)
+
+
+def _counts(known: Item, ledger: Ledger, cutoff: int | None) -> bool:
+    """Whether a run that was counted is neither forgotten nor past the retention."""
+    return known["number"] > ledger.forgotten and not _expired(known, cutoff)
+
+
+def _captured_before(new: NewRun, run_id: str, known: Item, ledger: Ledger, names: Iterable[str] = ()) -> Captured:
+    """What was answered then. `names`: keys that it may have been captured under. Raises `Conflict` for other content."""
+    if known["sha256"] not in {new.sha256, *(replace(new, key=name).sha256 for name in names)}:
+        raise Conflict(f"run_id: {new.id} was captured with other content", code="id_conflict")
+    return Captured(run_id, known["number"], tuple(known["messages"]), ledger.pending, True, True, ledger.job)
+
+
+def _left(ports: Ports, bank: Bank, home: Item | None, run_id: str) -> list[tuple[Ledger, Item]]:
+    """This run where it was counted in partitions that are another key's by now, with their ledgers."""
+    left = home.get("left", ()) if home is not None else ()
+    wanted = [key for one in left for key in (ledgers.ledger_key(bank, one), _counted_key(bank, one, run_id))]
+    found = ports.table.read(wanted) if wanted else []
+    pairs = zip(found[::2], found[1::2], strict=True)
+    return [(ledgers.from_item(ledger), counted) for ledger, counted in pairs if ledger is not None and counted is not None]
 
 
 def _expired(item: Item, cutoff: int | None) -> bool:
@@ -162,7 +204,8 @@ class _Plan:
         job = before.job
         self._job: Item | None = None
         if self.counted and job is None:
-            self._job = jobs.new(self._ports, self._bank, "distillation") | {"key": self._new.key}
+            self._job = jobs.new(self._ports, self._bank, "distillation")
+            self._job |= {"key": self._new.key, "partition": before.partition}
             job = self._job["sk"]
         # A run that counts makes those count that were only stored before: auto_capture is on again.
         held = 0 if self.counted else before.held + 1
@@ -186,7 +229,8 @@ class _Plan:
             item: Item = {"pk": at.pk, "sk": at.sk, "account": bank.account, "key": new.key}
             actions: list[Action] = [Put(item | values, (Is("pk", "missing"),))]
         else:
-            actions = [Update(at, set=values, when=ledgers.unchanged(self._ledger, "runs", "job", "held"))]
+            unchanged = (*ledgers.unchanged(self._ledger, "runs", "job", "held"), Is("closed", "missing"))
+            actions = [Update(at, set=values, when=unchanged)]
         counted: Item = {"pk": pk, "sk": "I#" + self._run, "number": self._number, "sha256": new.sha256}
         counted |= {"messages": list(self.messages)}
         again = Is("number", "=", known["number"]) if known else Is("pk", "missing")

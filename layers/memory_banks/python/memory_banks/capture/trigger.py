@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from .. import ids, jobs
+from .. import homes, jobs
 from ..bank import Bank
 from ..marking import due
 from ..ports import ConditionFailed, Is, Item, Key, Ports, Put, QueueUnavailable, Update
@@ -76,7 +76,7 @@ def flush(ports: Ports, bank: Bank, key: str, *, deadline: int) -> Item:
 
     A key without runs gives a job that finds nothing. Raises `DatabaseUnavailable`.
     """
-    return _ask(ports, bank, key, {}, deadline)
+    return _ask(ports, bank, homes.find(ports.table, bank, key)[0], key, {}, deadline)
 
 
 def regenerate(ports: Ports, bank: Bank, key: str, *, deadline: int) -> Item:
@@ -84,7 +84,7 @@ def regenerate(ports: Ports, bank: Bank, key: str, *, deadline: int) -> Item:
 
     Dying anywhere the job goes on where it was; nothing is doubled. Raises `DatabaseUnavailable`.
     """
-    return _ask(ports, bank, key, {"reset": True}, deadline)
+    return _ask(ports, bank, homes.find(ports.table, bank, key)[0], key, {"reset": True}, deadline)
 
 
 def wake(ports: Ports, bank: Bank, ledger: Ledger, *, deadline: int) -> None:
@@ -93,19 +93,18 @@ def wake(ports: Ports, bank: Bank, ledger: Ledger, *, deadline: int) -> None:
     if settings is None or not settings.auto_capture:
         return
     if ledger.held:
-        _ask(ports, bank, ledger.key, {"held": 0}, deadline)
+        _ask(ports, bank, ledger.partition, ledger.key, {"held": 0}, deadline)
     elif (waits := wait(ledger, settings, ports.clock.now())) is not None:
         send(ports, [message_of(bank, ledger.partition, ledger.runs)], waits)
 
 
-def _ask(ports: Ports, bank: Bank, key: str, changes: Mapping[str, Any], deadline: int) -> Item:
-    partition = ids.partition_of(bank.id, key)
+def _ask(ports: Ports, bank: Bank, partition: str, key: str, changes: Mapping[str, Any], deadline: int) -> Item:
     at = ledgers.ledger_key(bank, partition)
 
     def attempt() -> Item:
         found = ports.table.read([at])[0]
         now = ports.clock.now()
-        fresh = jobs.new(ports, bank, "distillation") | {"key": key}
+        fresh = jobs.new(ports, bank, "distillation") | {"key": key, "partition": partition}
         if found is None:
             done = {"status": "completed", "started_at": now, "finished_at": now, "note": "there are no runs under this key"}
             return ports.table.write(Put(fresh | done))
@@ -129,9 +128,9 @@ def _ask(ports: Ports, bank: Bank, key: str, changes: Mapping[str, Any], deadlin
 
 def cancelled(ports: Ports, bank: Bank, job: Item) -> None:
     """What is left to do when a distillation was cancelled: the next run gets a new job. The runs stay, waiting."""
-    if "key" not in job:
+    if "partition" not in job:
         return
-    partition = ids.partition_of(bank.id, job["key"])
+    partition = job["partition"]
     with suppress(ConditionFailed):
         ports.table.write(Update(ledgers.ledger_key(bank, partition), remove=("job", "asked"), when=(Is("job", "=", job["sk"]),)))
 
