@@ -442,3 +442,30 @@ def test_two_edits_of_what_was_made_again_are_not_lost() -> None:
         messages.edit(world, world.again(bank), run.messages[1], text, deadline=world.deadline())
     hours(world)
     assert facts(world, bank) == ["fact0", "fact4"]
+
+
+@pytest.mark.parametrize("kind", ["none", "prompt"])
+def test_what_was_forgotten_is_not_made_again(kind: str) -> None:
+    world, bank = compacting(kind)
+    eight(world, bank)
+    deletion.forget_key(world, bank, "k", deadline=world.deadline())
+    trigger.regenerate(world, bank, "k", deadline=world.deadline())
+    world.drain()
+    assert world.texts(bank) == []
+    world.capture(bank, "fact9")
+    hours(world, 3)
+    assert facts(world, bank) == ["fact9"]
+
+
+def test_a_message_made_again_and_compacted_since_is_made_no_third_time() -> None:
+    world, bank = compacting("prompt")
+    [first, *_] = eight(world, bank)[6:]
+    messages.edit(world, bank, first, "fact66", deadline=world.deadline())
+    world.drain()
+    for number in range(10, 18):
+        world.capture(bank, f"fact{number}" + " as it was told" * 20)
+        world.drain()
+    before = facts(world, bank)
+    trigger.regenerate(world, bank, "k", deadline=world.deadline())
+    hours(world, 2)
+    assert sorted(set(facts(world, bank))) == facts(world, bank) == before

@@ -16,6 +16,7 @@ from ..capture.made import Made
 from ..capture.owing import Owed
 from ..capture.runs import from_item
 from ..errors import Gone, NotFound
+from ..partitions import Head
 from ..ports import Action, Check, ConditionFailed, Delete, Is, Key, Ports, Update
 from ..retrying import Superseded
 
@@ -128,10 +129,7 @@ def reset(ports: Ports, bank: Bank, ledger: Ledger, token: str, *, deadline: int
     for made in records.all_of(ports, bank, partition):
         if ports.clock.now() >= deadline:
             return False
-        if made.sk.startswith("O#") and made.sk[2:] <= start:
-            kept += sum(int(place[:12]) > ledger.forgotten for place in made.told)
-        else:
-            kept += _remove(ports, bank, partition, made, start, deadline)
+        kept += _remove(ports, bank, ledger, made, start, deadline)
     owing.clear(ports, bank, partition, after=start)
     _forget_failures(ports, bank, partition, start)
     left = ("owes",) if not owing.any_of(ports, bank, partition) else ()
@@ -163,39 +161,49 @@ def _write(
         # It took effect before: the answer was lost.
 
 
-def _compacted_through(ports: Ports, bank: Bank, partition: str) -> str:
-    """The place of the last message whose entry is part of a summary by now; entries are compacted from the oldest on."""
+def _compacted(head: Head | None, made: Made) -> tuple[str, ...]:
+    """The messages of a record whose memory is part of a summary by now. Entries are compacted from the oldest on."""
+    count = sum(head.forgotten < sort <= head.watermark for sort in made.entries) if head is not None else 0
+    # Of what a model made, a summary tells of them all as soon as it tells of a piece.
+    return made.told[: count if made.kind == "none" or not count else None]
+
+
+def _head(ports: Ports, bank: Bank, partition: str) -> Head | None:
     item = ports.table.read([partitions.head_key(bank, partition)])[0]
-    if item is None:
-        return ""
-    head = partitions.head_from(item)
-    through = ""
-    for made in records.batches(ports, bank, partition):
-        count = sum(head.forgotten < sort <= head.watermark for sort in made.entries)
-        if count:
-            through = made.told[count - 1] if made.kind == "none" else max(made.messages)
-    return through
+    return partitions.head_from(item) if item is not None else None
 
 
-def _remove(ports: Ports, bank: Bank, partition: str, made: Made, start: str, deadline: int) -> int:
-    """Remove a record with its entries, but for those of messages through `start`. Gives how many messages stay in it."""
-    first = [place for place in made.told if place <= start]
-    actions: list[Action] = [Delete(records.key_of(bank, partition, made.sk), (Is("pk", "exists"),))]
-    if first and made.sk.startswith("O#"):
-        # A batch of which the first entries were compacted.
-        remove_entries(ports, bank, partition, replace(made, entries=made.entries[len(first) :]), deadline=deadline)
-        messages = tuple(place for place in made.messages if place <= start)
-        rest = replace(made, sk=records.sk_of(messages), messages=messages, told=tuple(first), entries=made.entries[: len(first)])
-        actions.append(records.record(bank, partition, rest, ids.ulids(ports.clock.now(), ids.LOWEST, 1, ports.chance)[0]))
-        kept = len(first)
-    else:
-        # Of messages that were made again, and come before what begins anew.
-        remove_entries(ports, bank, partition, made, deadline=deadline)
-        stamp = ids.ulids(ports.clock.now(), ids.LOWEST, 1, ports.chance)[0]
-        actions += [owing.put(bank, partition, place, "distil", stamp) for place in first]
-        kept = 0
-    with suppress(ConditionFailed):
-        ports.table.transact(actions)
+def _compacted_through(ports: Ports, bank: Bank, partition: str) -> str:
+    """The last place of a message whose memory is part of a summary by now."""
+    head = _head(ports, bank, partition)
+    return max((max(_compacted(head, made), default="") for made in records.all_of(ports, bank, partition)), default="")
+
+
+def _remove(ports: Ports, bank: Bank, ledger: Ledger, made: Made, start: str, deadline: int) -> int:
+    """Remove a record with its entries, but for what was compacted. Gives how many messages that is.
+
+    Of the rest, messages through `start` are owed: the ledger begins after them.
+    """
+    partition, forgotten = ledger.partition, ledgers.end_of(ledger.forgotten)
+    compacted = _compacted(_head(ports, bank, partition), made)
+    kept, rest = len(compacted), made.told[len(compacted) :]
+    if kept and not rest:
+        return kept
+    remove_entries(ports, bank, partition, replace(made, entries=made.entries[kept:]), deadline=deadline)
+    stamp = ids.ulids(ports.clock.now(), ids.LOWEST, 1, ports.chance)[0]
+    first = [owing.put(bank, partition, place, "distil", stamp) for place in rest if forgotten < place <= start]
+    for number in range(0, len(first), 50):
+        ports.table.transact(first[number : number + 50])
+    actions: list[Action] = []
+    sk = made.sk
+    if kept:
+        messages = tuple(place for place in made.messages if place <= max(compacted))
+        sk = records.sk_of(messages) if sk.startswith("O#") else sk
+        left = replace(made, sk=sk, messages=messages, told=compacted, entries=made.entries[:kept])
+        actions.append(records.record(bank, partition, left, stamp))
+    if not kept or sk != made.sk:
+        actions.append(Delete(records.key_of(bank, partition, made.sk)))
+    ports.table.transact(actions)
     return kept
 
 
