@@ -7,10 +7,11 @@ import re
 from typing import Any
 
 import pytest
-from memory_banks import banks, deletion, jobs
+from memory_banks import banks, deletion, jobs, renaming
 from memory_banks.bank import Bank
-from memory_banks.capture import listing, messages, trigger
+from memory_banks.capture import listing, messages, runs, trigger
 from memory_banks.capture.ledger import LEASE_MS
+from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.distillation import distilling
 from memory_banks.errors import Conflict
 from memory_banks.ports import Contended, ModelError, ModelUnavailable, TableUnavailable, Update
@@ -40,6 +41,10 @@ def bank_of(world: World, **capture: Any) -> Bank:
 
 def change(world: World, bank: Bank, **capture: Any) -> Bank:
     return banks.update(world, bank.account, bank.id, UpdateBank(capture=capture), LATEST, deadline=world.deadline())
+
+
+def off(world: World, bank: Bank) -> Bank:
+    return banks.update(world, bank.account, bank.id, UpdateBank(capture=None), LATEST, deadline=world.deadline())
 
 
 def contents(world: World, *prefix: str) -> list[str]:
@@ -469,3 +474,85 @@ def test_a_message_made_again_and_compacted_since_is_made_no_third_time() -> Non
     trigger.regenerate(world, bank, "k", deadline=world.deadline())
     hours(world, 2)
     assert sorted(set(facts(world, bank))) == facts(world, bank) == before
+
+
+def test_a_key_that_is_forgotten_while_nothing_is_captured_any_more_is_forgotten() -> None:
+    world = World()
+    bank = bank_of(world, auto_capture=False)
+    world.capture(bank, "hushed")
+    bank = off(world, bank)
+    deletion.forget_key(world, bank, "k", deadline=world.deadline())
+    assert listing.runs(world, bank, "k", limit=10, cursor=None)["runs"] == []
+    bank = change(world, bank, auto_capture=True)
+    hours(world, 3)
+    assert world.texts(bank) == []
+    assert not [item for item in world.table.everything() if "hushed" in json.dumps(item, default=str)]
+
+
+def test_a_message_with_a_known_id_under_another_key_is_not_lost_in_silence() -> None:
+    world = World()
+    bank = bank_of(world)
+
+    def run(key: str) -> None:
+        runs.capture(world, "acme", bank.id, NewRun(key, (NewMessage("user", "hello", id="1"),)), deadline=world.deadline())
+
+    run("a")
+    with pytest.raises(Conflict, match="another key"):
+        run("b")
+
+
+def test_a_message_s_id_is_free_when_its_key_is_forgotten() -> None:
+    world = World()
+    bank = bank_of(world)
+    for key in "ab":
+        new = NewRun(key, (NewMessage("user", f"hello {key}", id="1"),))
+        runs.capture(world, "acme", bank.id, new, deadline=world.deadline())
+        deletion.forget_key(world, bank, key if key == "a" else "nobody", deadline=world.deadline())
+    hours(world, 3)
+    assert (world.texts(bank, "a"), world.texts(bank, "b")) == ([], ["hello b"])
+    messages.edit(world, bank, "1", "hello again", deadline=world.deadline())
+    assert world.texts(bank, "b") == ["hello again"]
+
+
+def test_a_history_is_handed_in_again_under_a_key_that_was_renamed() -> None:
+    world = World()
+    bank = bank_of(world)
+    first, second = NewMessage("user", "hello", id="1"), NewMessage("user", "and", id="2")
+    runs.capture(world, "acme", bank.id, NewRun("a", (first,)), deadline=world.deadline())
+    renaming.rename(world, bank, "a", "b", deadline=world.deadline())
+    runs.capture(world, "acme", bank.id, NewRun("a", (first, second)), deadline=world.deadline())
+    hours(world)
+    assert (world.texts(bank, "a"), world.texts(bank, "b")) == (["and"], ["hello"])
+
+
+@pytest.mark.parametrize("ask", [trigger.flush, trigger.regenerate])
+def test_a_bank_that_captures_nothing_promises_no_distillation(ask: Any) -> None:
+    world = World()
+    bank = bank_of(world)
+    world.capture(bank, "one")
+    bank = off(world, bank)
+    with pytest.raises(Conflict) as raised:
+        ask(world, bank, "k", deadline=world.deadline())
+    assert raised.value.code == "capture_off"
+
+
+def test_what_waits_without_settings_costs_nothing_and_goes_on_with_them() -> None:
+    world = World(chat=ScriptedChat(told))
+    bank = bank_of(world, distillation="prompt", auto_capture=False)
+    run = world.capture(bank, "fact0", "fact1")
+    trigger.flush(world, bank, "k", deadline=world.deadline())
+    world.drain()
+    world.capture(bank, "fact2")
+    bank = off(world, bank)
+    messages.delete(world, bank, run.messages[0], deadline=world.deadline())
+    hours(world, 3)
+    assert world.texts(bank) == []
+    world.clock.advance(7200)
+    assert world.sweep().ledgers == 0
+    change(world, bank, distillation="prompt", auto_capture=False)
+    world.distillation.sent.clear()
+    hours(world, 3)
+    assert facts(world, bank) == ["fact1"], "it was owed; what was only stored waits"
+    change(world, bank, auto_capture=True)
+    hours(world, 2)
+    assert facts(world, bank) == ["fact1", "fact2"]

@@ -66,10 +66,12 @@ def taken(bank: Bank) -> Conflict:
 def wakes(old: Bank, new: Bank) -> bool:
     """Whether runs that were only stored, or that waited longer, are to be looked at after this change."""
     before, after = old.captures, new.captures
-    if after is None or not after.auto_capture:
+    if after is None:
         return False
     if before is None:
         return True
+    if not after.auto_capture:
+        return False
     faster = after.threshold < before.threshold or after.idle_seconds < before.idle_seconds
     return not before.auto_capture or faster or after.max_wait_seconds < before.max_wait_seconds
 

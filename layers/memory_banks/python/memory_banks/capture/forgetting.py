@@ -17,8 +17,6 @@ def actions(ports: Ports, bank: Bank, partition: str) -> list[Action]:
 
     Whoever is distilling them loses the lease, and so can't commit; what comes later is counted from here.
     """
-    if bank.capture is None:
-        return []
     at = ledgers.ledger_key(bank, partition)
     item = ports.table.read([at])[0]
     if item is None or item["runs"] == item.get("forgotten", 0):
@@ -29,7 +27,7 @@ def actions(ports: Ports, bank: Bank, partition: str) -> list[Action]:
 def forgotten(bank: Bank, ledger: ledgers.Ledger) -> Update:
     """The ledger, all of whose runs are forgotten."""
     values: dict[str, Any] = {"at": ledgers.end_of(ledger.runs), "forgotten": ledger.runs, "processed": 0, "held": 0}
-    gone = ("lease", "lease_until", "running", "job", "asked", "owes", "plan", "reset", "failures", "retry_at", "error")
+    gone = ("lease", "lease_until", "running", "job", "asked", "owes", "plan", "reset", "reset_at", "failures", "retry_at", "error")
     return Update(
         ledgers.ledger_key(bank, ledger.partition),
         set=values,

@@ -127,6 +127,7 @@ def _attempt(ports: Ports, account: str, bank_id: str, new: NewRun) -> tuple[Ban
             return bank, other, _captured_before(new, run_id, counted, other)
     there = {one: item for one, item in zip(named, names, strict=True) if item is not None}
     free = {one for one, item in there.items() if _expired(item, cutoff) or _forgotten(item, ledger)}
+    free |= _of_others(ports, bank, ledger, home, {one: item for one, item in there.items() if one not in free})
     plan = _Plan(ports, bank, ledger, new, run_id, there, free)
     actions: list[Action] = plan.actions(ledger_item is None, known)
     if head_item is None:
@@ -174,6 +175,24 @@ def _expired(item: Item, cutoff: int | None) -> bool:
 def _forgotten(name: Item, ledger: Ledger) -> bool:
     """Whether a message's key was forgotten, though the message is not yet swept."""
     return bool(name["partition"] == ledger.partition and int(name["place"][:12]) <= ledger.forgotten)
+
+
+def _of_others(ports: Ports, bank: Bank, ledger: Ledger, home: Item | None, there: dict[str, Item]) -> set[str]:
+    """Ids of messages under other keys, that may be given again because these were forgotten. Raises `Conflict` for others.
+
+    Partitions that were this key's until it was renamed are no other key's: a client hands in its history again.
+    """
+    mine = {ledger.partition, *(home.get("left", ()) if home is not None else ())}
+    others = {one: item["partition"] for one, item in there.items() if item["partition"] not in mine}
+    named = sorted(set(others.values()))
+    found = ports.table.read([ledgers.ledger_key(bank, name) for name in named]) if named else []
+    read = {name: ledgers.from_item(item) for name, item in zip(named, found, strict=True) if item is not None}
+    for one, name in others.items():
+        if name in read and not _forgotten(there[one], read[name]):
+            raise Conflict(
+                f"messages: {one} is the id of a message under another key; ids are unique in a bank", code="id_conflict"
+            )
+    return set(others)
 
 
 def _check(bank: Bank, new: NewRun) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import homes, jobs
 from ..bank import Bank
+from ..errors import Conflict
 from ..marking import due
 from ..ports import ConditionFailed, Is, Item, Key, Ports, Put, QueueUnavailable, Update
 from ..retrying import until_committed
@@ -74,27 +75,39 @@ def fires(ledger: Ledger, settings: CaptureSettings, message: Mapping[str, Any],
 def flush(ports: Ports, bank: Bank, key: str, *, deadline: int) -> Item:
     """Have everything that waits under a key distilled now, runs that were only stored included. Gives the job that does it.
 
-    A key without runs gives a job that finds nothing. Raises `DatabaseUnavailable`.
+    A key without runs gives a job that finds nothing. Raises `Conflict` for a bank that captures nothing, and
+    `DatabaseUnavailable`.
     """
+    if bank.capture is None:
+        raise Conflict("The bank captures no runs; give it capture settings first.", code="capture_off")
     return _ask(ports, bank, homes.find(ports.table, bank, key)[0], key, {}, deadline)
 
 
 def regenerate(ports: Ports, bank: Bank, key: str, *, deadline: int) -> Item:
     """Have all that was made of a key's messages removed, and made again from them. Gives the job.
 
-    Dying anywhere the job goes on where it was; nothing is doubled. Raises `DatabaseUnavailable`.
+    Dying anywhere the job goes on where it was; nothing is doubled. What was compacted stays, as the summary tells it. Raises
+    as `flush`.
     """
+    if bank.capture is None:
+        raise Conflict("The bank captures no runs; give it capture settings first.", code="capture_off")
     return _ask(ports, bank, homes.find(ports.table, bank, key)[0], key, {"reset": True}, deadline)
 
 
 def wake(ports: Ports, bank: Bank, ledger: Ledger, *, deadline: int) -> None:
     """Have a key looked at by settings that have changed: a backlog is distilled at once, what waits when it is time."""
     settings = bank.captures
-    if settings is None or not settings.auto_capture:
+    if settings is None:
         return
-    if ledger.held:
+    if ledger.held and settings.auto_capture:
         _ask(ports, bank, ledger.partition, ledger.key, {"held": 0}, deadline)
-    elif (waits := wait(ledger, settings, ports.clock.now())) is not None:
+        return
+    now = ports.clock.now()
+    waits = 0 if ledger.owes or ledger.running or ledger.reset else wait(ledger, settings, now)
+    if waits is not None:
+        with suppress(ConditionFailed):
+            at, unchanged = ledgers.ledger_key(bank, ledger.partition), ledgers.unchanged(ledger, "runs", "job", "lease")
+            ports.table.write(Update(at, set=marks(ledger.partition, waits, now), when=unchanged))
         send(ports, [message_of(bank, ledger.partition, ledger.runs)], waits)
 
 

@@ -38,6 +38,7 @@ from ..ports import (
     IndexUnavailable,
     Is,
     Item,
+    Key,
     ModelError,
     Ports,
     Put,
@@ -77,22 +78,30 @@ def handle(ports: Ports, message: Mapping[str, Any], *, deadline: int) -> None:
         return
     bank = banks.from_item(item)
     settings = bank.captures
-    if settings is None:
-        return
     now = ports.clock.now()
+    if settings is None:
+        # What is to be done waits for new settings, which have every ledger looked at.
+        _unmark(ports, found)
+        return
     if ledger.retry_at > now:
         return
     resumes = ledger.running is not None
     if not (ledger.owes or resumes or ledger.reset or trigger.fires(ledger, settings, message, now)):
         if "due_at" in found and ledger.lease is None and trigger.wait(ledger, settings, now) is None:
             # Nothing waits: the one who let go of the lease died before it took the mark away.
-            quiet = (*ledgers.unchanged(ledger, "runs", "job", "asked", "owes", "lease"), Is("due_at", "=", found["due_at"]))
-            with suppress(ConditionFailed):
-                at = ledgers.ledger_key(bank, ledger.partition)
-                ports.table.write(Update(at, remove=DUE_ATTRIBUTES, when=quiet))
+            _unmark(ports, found)
         return
     hops = message.get("hops", 0)
     _Distillation(ports, bank, settings, deadline, hops).run(ledger, takes=trigger.fires(ledger, settings, message, now) or resumes)
+
+
+def _unmark(ports: Ports, found: Item) -> None:
+    """A ledger as it was found is due no more."""
+    if "due_at" in found:
+        unchanged = ledgers.unchanged(ledgers.from_item(found), "runs", "job", "asked", "owes", "lease")
+        with suppress(ConditionFailed):
+            at = Key(found["pk"], found["sk"])
+            ports.table.write(Update(at, remove=DUE_ATTRIBUTES, when=(*unchanged, Is("due_at", "=", found["due_at"]))))
 
 
 def take_up(ports: Ports, item: Item) -> None:
