@@ -556,3 +556,21 @@ def test_what_waits_without_settings_costs_nothing_and_goes_on_with_them() -> No
     change(world, bank, auto_capture=True)
     hours(world, 2)
     assert facts(world, bank) == ["fact1", "fact2"]
+
+
+@pytest.mark.parametrize("kind", ["prompt", "schemas"])
+def test_what_was_set_aside_counts_when_it_is_distilled_at_last_and_once(kind: str) -> None:
+    chat = ScriptedChat(unless("poison"))
+    world = World(chat=chat)
+    bank = bank_of(world, **(NOTES if kind == "schemas" else {"distillation": kind}))
+    run = world.capture(bank, "poison")
+    world.quiet()
+    assert listing.get(world, bank, "k").processed == 0
+    chat._answers = [json.dumps({"new": [{"content": "apple"}]})]
+    [job] = jobs_of(world, bank)
+    messages.retry(world, bank, job["sk"], deadline=world.deadline())
+    world.drain()
+    assert listing.get(world, bank, "k").processed == 1
+    messages.edit(world, bank, run.messages[0], "pear", deadline=world.deadline())
+    world.drain()
+    assert listing.get(world, bank, "k").processed == 1

@@ -68,6 +68,13 @@ class _Batch:
     at: str
     owed: tuple[Owed, ...] = ()
     """Set when these are tried again: the ledger's place stays."""
+    first: frozenset[str] = frozenset()
+    """Of those that are tried again, the ones that were set aside: they are not counted as processed yet."""
+
+    @property
+    def processed(self) -> int:
+        """How many messages are processed with it for the first time."""
+        return sum(one.place in self.first for one in self.told) if self.owed else len(self.told)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -177,7 +184,8 @@ class Batches:
         found = [_Waiting(item["sk"][2:], from_item(item)) for item in items if item is not None]
         fresh = {item["sk"][2:] for item in items if item is not None and (cutoff is None or item["captured_at"] > cutoff)}
         told = [one for one in found if one.place in fresh and not one.message.blank]
-        batch = self._cut(_Batch(tuple(found), tuple(told), self._ledger.at))
+        aside = frozenset(item["sk"][2:] for item in items if item is not None and "failed" in item)
+        batch = self._cut(_Batch(tuple(found), tuple(told), self._ledger.at, first=aside))
         kept = set(batch.places)
         there = {one.place for one in found}
         return replace(batch, owed=tuple(one for one in owed if one.place in kept or one.place not in there))
@@ -260,6 +268,7 @@ class Batches:
             raise ModelError(f"the documents planned have {len(text.encode()):,} bytes, {PLAN_BYTES:,} are possible at once")
         made = self._record(batch, _Result(note=plan.note), ())
         pending = {"plan": text, "written": 0, "at": batch.at, "owed": [[one.place, one.stamp] for one in batch.owed]}
+        pending["first"] = sorted(batch.first)
         put = records.record(self._bank, self._partition, made, self._ulid(), pending)
         note = Update(
             ledgers.ledger_key(self._bank, self._partition), set={"plan": made.sk}, when=(self._leased(), *self._unedited())
@@ -315,7 +324,7 @@ class Batches:
         told = tuple(_Waiting(place, blank) for place in made.told)
         messages = tuple(_Waiting(place, blank) for place in made.messages)
         owed = tuple(Owed(place, "distil", stamp, None) for place, stamp in item["owed"])
-        return _Batch(messages, told, item["at"], owed)
+        return _Batch(messages, told, item["at"], owed, frozenset(item.get("first", ())))
 
     # ----------------------------------------------------------------------------------------------------------------
     # Committing
@@ -374,7 +383,7 @@ class Batches:
         move = Update(
             ledgers.ledger_key(self._bank, self._partition),
             set=values,
-            add={"processed": 0 if aside or batch.owed else len(batch.told)},
+            add={"processed": 0 if aside else batch.processed},
             remove=("plan",) if planned else (),
             when=(self._leased(), *unedited, *ledgers.unchanged(ledger, "at", "held")),
         )
