@@ -574,3 +574,42 @@ def test_what_was_set_aside_counts_when_it_is_distilled_at_last_and_once(kind: s
     messages.edit(world, bank, run.messages[0], "pear", deadline=world.deadline())
     world.drain()
     assert listing.get(world, bank, "k").processed == 1
+
+
+def test_what_was_owed_of_a_forgotten_key_is_not_distilled_with_what_comes_later() -> None:
+    world = World(chat=ScriptedChat("Facts: fact0", ModelUnavailable("down"), told))
+    bank = bank_of(world, distillation="prompt")
+    run = world.capture(bank, "fact0")
+    world.quiet()
+    messages.edit(world, bank, run.messages[0], "fact1", deadline=world.deadline())
+    world.drain()
+    deletion.forget_key(world, bank, "k", deadline=world.deadline())
+    run = world.capture(bank, "fact2")
+    world.quiet()
+    messages.edit(world, bank, run.messages[0], "fact3", deadline=world.deadline())
+    world.drain()
+    assert facts(world, bank) == ["fact3"]
+    hours(world, 2)
+    assert facts(world, bank) == ["fact3"]
+
+
+@pytest.mark.parametrize("kind", ["none", "prompt"])
+def test_an_edit_follows_though_the_table_is_throttled_for_a_moment(kind: str) -> None:
+    world = World(chat=ScriptedChat(told))
+    bank = bank_of(world, distillation=kind)
+    run = world.capture(bank, "fact0", "fact1")
+    world.quiet()
+    transact, number = world.table.transact, 0
+
+    def throttled(actions: Any) -> None:
+        nonlocal number
+        number += 1
+        if number % 2:
+            raise Contended("throttled")
+        transact(actions)
+
+    world.table.transact = throttled
+    messages.edit(world, bank, run.messages[0], "fact2", deadline=world.deadline())
+    world.table.transact = transact
+    world.drain()
+    assert facts(world, bank) == ["fact1", "fact2"]

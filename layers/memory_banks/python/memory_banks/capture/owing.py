@@ -48,12 +48,12 @@ def noted(bank: Bank, ledger: Ledger, marks: dict[str, str | int]) -> Update:
     return Update(at, set={"owes": True} | marks, add={"edits": 1}, when=ledgers.unchanged(ledger, "reset_at", "plan"))
 
 
-def listed(ports: Ports, bank: Bank, partition: str, work: Work, limit: int) -> list[Owed]:
-    """The first of those that are owed this."""
+def listed(ports: Ports, bank: Bank, ledger: Ledger, work: Work, limit: int) -> list[Owed]:
+    """The first of those that are owed this; what was forgotten, though not yet removed, is owed nothing."""
     found: list[Owed] = []
-    after: str | None = "A#"
+    after: str | None = "A#" + ledgers.end_of(ledger.forgotten)
     while after is not None and len(found) < limit:
-        page = ports.table.query(ledgers.runs_pk(bank, partition), after=after, before="A~", limit=200)
+        page = ports.table.query(ledgers.runs_pk(bank, ledger.partition), after=after, before="A~", limit=200)
         found += [from_item(item) for item in page.items if item["work"] == work]
         after = page.after
     return found[:limit]
@@ -64,9 +64,10 @@ def from_item(item: Item) -> Owed:
     return Owed(item["sk"][2:], item["work"], item["stamp"], item.get("made"))
 
 
-def any_of(ports: Ports, bank: Bank, partition: str) -> bool:
+def any_of(ports: Ports, bank: Bank, ledger: Ledger) -> bool:
     """Whether any message is owed."""
-    return bool(ports.table.query(ledgers.runs_pk(bank, partition), after="A#", before="A~", limit=1).items)
+    after = "A#" + ledgers.end_of(ledger.forgotten)
+    return bool(ports.table.query(ledgers.runs_pk(bank, ledger.partition), after=after, before="A~", limit=1).items)
 
 
 def clear(ports: Ports, bank: Bank, partition: str, *, after: str) -> None:

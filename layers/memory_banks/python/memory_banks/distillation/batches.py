@@ -175,7 +175,7 @@ class Batches:
     def _owed_batch(self) -> _Batch | None:
         """Messages that are tried again; None when there are none left."""
         self._read()
-        owed = owing.listed(self._ports, self._bank, self._partition, "distil", AGAIN)
+        owed = owing.listed(self._ports, self._bank, self._ledger, "distil", AGAIN)
         if not owed:
             return None
         pk = ledgers.runs_pk(self._bank, self._partition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from ..capture.runs import from_item
 from ..errors import Gone, NotFound
 from ..partitions import Head
 from ..ports import Action, Check, ConditionFailed, Delete, Is, Key, Ports, Update
-from ..retrying import Superseded
+from ..retrying import Superseded, contended
 
 AT_ONCE = 50
 """Owed messages that are looked at together."""
@@ -29,7 +30,7 @@ def follow(ports: Ports, bank: Bank, ledger: Ledger, *, deadline: int) -> None:
 
     May be repeated. What was compacted since stays as the summary tells it. Raises `DatabaseUnavailable`.
     """
-    while owed := owing.listed(ports, bank, ledger.partition, "carry", AT_ONCE):
+    while owed := owing.listed(ports, bank, ledger, "carry", AT_ONCE):
         for one in owed:
             _follow_one(ports, bank, ledger.partition, one, deadline)
 
@@ -49,7 +50,7 @@ def _follow_one(ports: Ports, bank: Bank, partition: str, owed: Owed, deadline: 
             # Noted before its entry goes: with another text it must have a new one, there is none to correct.
             try:
                 at = Key(item["pk"], item["sk"])
-                ports.table.write(Update(at, set={"emptied": True}, when=(Is("version", "=", item["version"]),)))
+                _transact(ports, [Update(at, set={"emptied": True}, when=(Is("version", "=", item["version"]),))])
             except ConditionFailed:
                 return
         sort = made.entries[made.told.index(owed.place)]
@@ -70,13 +71,13 @@ def _follow_one(ports: Ports, bank: Bank, partition: str, owed: Owed, deadline: 
     for start in range(0, len(others), 50):
         some = [owing.put(bank, partition, place, "distil", owed.stamp) for place in others[start : start + 50]]
         try:
-            ports.table.transact([Check(records.key_of(bank, partition, made.sk), (Is("pk", "exists"),)), *some])
+            _transact(ports, [Check(records.key_of(bank, partition, made.sk), (Is("pk", "exists"),)), *some])
         except ConditionFailed:
             # Somebody else follows the same message, and is further.
             return
     with suppress(ConditionFailed):
         actions: list[Action] = [Delete(records.key_of(bank, partition, made.sk))]
-        ports.table.transact([*actions, *_turned(bank, partition, owed, distil=not gone)])
+        _transact(ports, [*actions, *_turned(bank, partition, owed, distil=not gone)])
 
 
 def _turned(bank: Bank, partition: str, owed: Owed, *, distil: bool) -> list[Action]:
@@ -89,7 +90,12 @@ def _turned(bank: Bank, partition: str, owed: Owed, *, distil: bool) -> list[Act
 def _turn(ports: Ports, bank: Bank, partition: str, owed: Owed, *, distil: bool) -> None:
     """The message is owed no more, or is to be distilled; one that was changed again meanwhile stays as it is owed now."""
     with suppress(ConditionFailed):
-        ports.table.transact(_turned(bank, partition, owed, distil=distil))
+        _transact(ports, _turned(bank, partition, owed, distil=distil))
+
+
+def _transact(ports: Ports, actions: Sequence[Action]) -> None:
+    """One transaction, again while it is contended: a message was changed already, and its caller waits."""
+    contended(lambda: ports.table.transact(actions), ports.clock, ports.chance)
 
 
 def remove_entries(ports: Ports, bank: Bank, partition: str, made: Made, *, deadline: int) -> int:
@@ -132,7 +138,7 @@ def reset(ports: Ports, bank: Bank, ledger: Ledger, token: str, *, deadline: int
         kept += _remove(ports, bank, ledger, made, start, deadline)
     owing.clear(ports, bank, partition, after=start)
     _forget_failures(ports, bank, partition, start)
-    left = ("owes",) if not owing.any_of(ports, bank, partition) else ()
+    left = ("owes",) if not owing.any_of(ports, bank, ledger) else ()
     _write(ports, bank, ledger, token, set={"at": start, "processed": kept}, remove=("reset", "reset_at", "plan", "held", *left))
     return True
 
@@ -193,7 +199,7 @@ def _remove(ports: Ports, bank: Bank, ledger: Ledger, made: Made, start: str, de
     stamp = ids.ulids(ports.clock.now(), ids.LOWEST, 1, ports.chance)[0]
     first = [owing.put(bank, partition, place, "distil", stamp) for place in rest if forgotten < place <= start]
     for number in range(0, len(first), 50):
-        ports.table.transact(first[number : number + 50])
+        _transact(ports, first[number : number + 50])
     actions: list[Action] = []
     sk = made.sk
     if kept:
@@ -203,7 +209,7 @@ def _remove(ports: Ports, bank: Bank, ledger: Ledger, made: Made, start: str, de
         actions.append(records.record(bank, partition, left, stamp))
     if not kept or sk != made.sk:
         actions.append(Delete(records.key_of(bank, partition, made.sk)))
-    ports.table.transact(actions)
+    _transact(ports, actions)
     return kept
 
 
