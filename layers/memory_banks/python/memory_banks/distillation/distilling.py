@@ -247,7 +247,7 @@ class _Distillation:
             item = self._ports.table.write(Update(at, remove=("job",), when=unchanged))
         except ConditionFailed:
             return ledger
-        jobs.finish(self._ports, self._bank.id, job)
+        contended(lambda: jobs.finish(self._ports, self._bank.id, job), self._ports.clock, self._ports.chance)
         return ledgers.from_item(item)
 
     def _arrange(self, ledger: Ledger, waits: int | None) -> None:
