@@ -20,7 +20,7 @@ from memory_banks.bank import Bank
 from memory_banks.capture import listing, messages, runs, trigger
 from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.distillation import distilling
-from memory_banks.errors import Conflict, Invalid, NotFound
+from memory_banks.errors import Conflict, DatabaseUnavailable, Invalid, NotFound
 from memory_banks.ports import Action, Contended, Item, ModelError, ModelUnavailable
 from memory_banks.requests import CreateBank, UpdateBank
 
@@ -217,7 +217,7 @@ class Life:
     def _handle(self, message: dict[str, Any], milliseconds: int) -> None:
         try:
             distilling.handle(self.world, message, deadline=self.world.clock.now() + milliseconds)
-        except Contended:
+        except (Contended, DatabaseUnavailable):
             # The queue hands it out again.
             self.world.distillation.sent.append(message)
 
