@@ -29,7 +29,7 @@ from tests.faults.capturing import NOTE, TellingChat
 
 pytestmark = pytest.mark.faults
 
-LIVES = int(os.environ.get("MEMORY_BANKS_RANDOM_LIVES", "200"))
+LIVES = int(os.environ.get("MEMORY_BANKS_RANDOM_LIVES", "400"))
 
 VERBS = ("run", "edit", "flush", "quiet")
 """These come more often."""
@@ -69,7 +69,7 @@ class Life:
         transact, write = world.table.transact, world.table.write
         acting = False
 
-        def thinking(*args: Any, **rest: Any) -> str:
+        def thinking(system: str, told: Sequence[Any], **rest: Any) -> str:
             nonlocal acting
             unavailable, poison, _ = self._fail_at
             if not (acting or self.healthy) and self.chance.random() < 0.3:
@@ -80,7 +80,10 @@ class Life:
                 raise ModelUnavailable("down")
             if self.chance.random() < poison:
                 raise ModelError("can't read it")
-            return str(complete(*args, **rest))
+            if "Keep all." in system:
+                # What is shown twice is told twice: nothing that was doubled gets lost in a summary.
+                return "The user said: " + ", ".join(NOTE.findall("\n".join(one.content for one in told)))
+            return str(complete(system, told, **rest))
 
         def throttle() -> None:
             if self.chance.random() < self._fail_at[2]:
