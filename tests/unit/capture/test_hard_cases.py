@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from memory_banks import banks, deletion, jobs, renaming
 from memory_banks.bank import Bank
+from memory_banks.capture import ledger as ledgers
 from memory_banks.capture import listing, messages, runs, trigger
 from memory_banks.capture.ledger import LEASE_MS
 from memory_banks.capture.runs import NewMessage, NewRun
@@ -113,6 +114,23 @@ def test_a_source_deleted_while_the_model_thinks_gets_nothing_of_what_was_said(w
     hours(world, 3)
     assert whole or world.texts(bank) == []
     assert not [item for item in world.table.everything() if "hushed" in json.dumps(item, default=str)]
+
+
+def test_a_source_deleted_between_two_documents_gets_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(chat=ScriptedChat(json.dumps({"new": [{"content": "first"}, {"content": "second"}]})))
+    bank = bank_of(world, **NOTES)
+    put, again = Store.put, iter([False, True])
+
+    def deleting(self: Store, *args: Any, **rest: Any) -> Any:
+        if next(again, False):
+            deletion.delete_source(world, bank, deadline=world.deadline())
+        return put(self, *args, **rest)
+
+    monkeypatch.setattr(Store, "put", deleting)
+    world.capture(bank, "hushed")
+    world.quiet()
+    hours(world, 3)
+    assert contents(world, "k") == ["first"]
 
 
 def test_a_source_deleted_while_the_model_thinks_gets_no_documents() -> None:
@@ -294,25 +312,19 @@ def test_a_run_that_comes_as_the_lease_is_let_go_has_its_own_turn() -> None:
 def test_one_that_outlived_its_lease_does_not_cancel_the_job_of_another_at_work() -> None:
     world = World()
     bank = bank_of(world, distillation="prompt")
-    calls = []
 
-    def handle() -> None:
-        partition = listing.get(world, bank, "k").partition
-        distilling.handle(world, trigger.message_of(bank, partition), deadline=world.clock.now() + 270_000)
+    def taken(call: Call) -> str:
+        at = ledgers.ledger_key(bank, listing.get(world, bank, "k").partition)
+        world.table.write(Update(at, set={"lease": "another's", "lease_until": world.clock.now() + LEASE_MS}))
+        return "By the first."
 
-    def slow(call: Call) -> str:
-        calls.append(call)
-        if len(calls) == 1:
-            world.clock.advance(LEASE_MS / 1000 + 1)
-            handle()
-        return f"By the {'first' if len(calls) == 1 else 'second'}."
-
-    world.chat = ScriptedChat(slow)
+    world.chat = ScriptedChat(taken, "By the second.")
     world.capture(bank, "one")
     world.quiet()
+    assert jobs_of(world, bank)[0]["status"] == "running"
     hours(world)
-    assert len(world.texts(bank)) == 1
-    assert {job["status"] for job in jobs_of(world, bank)} == {"completed"}
+    assert world.texts(bank) == ["By the second."]
+    assert [job["status"] for job in jobs_of(world, bank)] == ["completed"]
 
 
 def test_a_lease_is_taken_though_the_table_is_throttled_for_a_moment() -> None:
@@ -584,6 +596,7 @@ def test_what_was_owed_of_a_forgotten_key_is_not_distilled_with_what_comes_later
     messages.edit(world, bank, run.messages[0], "fact1", deadline=world.deadline())
     world.drain()
     deletion.forget_key(world, bank, "k", deadline=world.deadline())
+    world.compaction.take()  # It is cleaned later, by the sweep.
     run = world.capture(bank, "fact2")
     world.quiet()
     messages.edit(world, bank, run.messages[0], "fact3", deadline=world.deadline())
