@@ -10,6 +10,7 @@ from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
     ListNamespacesOp,
+    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -46,11 +47,16 @@ def _normal(op: Op) -> Op:
             return op._replace(namespace_prefix=_labels(op.namespace_prefix))
         case ListNamespacesOp():
             for one in op.match_conditions or ():
-                _labels(one.path)
                 if one.match_type not in {"prefix", "suffix"}:
                     raise ValueError(f"Unsupported match type: {one.match_type}")
-            return op
+            return op._replace(match_conditions=tuple(map(_condition, op.match_conditions or ())))
     raise ValueError(f"Unknown operation type: {type(op)}")
+
+
+def _condition(given: MatchCondition) -> MatchCondition:
+    """A text is one label here: LangGraph's own suites leave out the comma of a tuple of one."""
+    path = (given.path,) if isinstance(given.path, str) else tuple(given.path)
+    return MatchCondition(given.match_type, path)
 
 
 def _labels(given: Any) -> tuple[str, ...]:

@@ -39,9 +39,10 @@ def accessed(ports: Ports, account: str, documents: Sequence[Document]) -> None:
         if one.ttl is None or one.expires_at is None:
             continue
         expires_at = now + round(one.ttl * document.MINUTE)
-        least = WORTH_A_WRITE if one.ttl >= 1 else 1
-        if expires_at - one.expires_at < least:
+        if one.ttl >= 1 and expires_at - one.expires_at < WORTH_A_WRITE:
             continue
+        # Also in the millisecond of its last access: who looks whether it was put off sees that it was.
+        expires_at = max(expires_at, one.expires_at + 1)
         key = document.key_of(account, one.place)
         still = (Is("version", "=", one.version), Is("expires_at", ">", now), Is("expires_at", "<", expires_at))
         try:
