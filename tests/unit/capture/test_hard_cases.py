@@ -10,7 +10,7 @@ import pytest
 from memory_banks import banks, deletion, jobs, renaming
 from memory_banks.bank import Bank
 from memory_banks.capture import ledger as ledgers
-from memory_banks.capture import listing, messages, runs, trigger
+from memory_banks.capture import listing, messages, owing, runs, trigger
 from memory_banks.capture.ledger import LEASE_MS
 from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.distillation import distilling
@@ -596,7 +596,9 @@ def test_what_was_owed_of_a_forgotten_key_is_not_distilled_with_what_comes_later
     messages.edit(world, bank, run.messages[0], "fact1", deadline=world.deadline())
     world.drain()
     deletion.forget_key(world, bank, "k", deadline=world.deadline())
-    world.compaction.take()  # It is cleaned later, by the sweep.
+    assert [item for item in world.table.everything() if item["sk"].startswith("A#")], "it is cleaned later"
+    ledger = listing.get(world, bank, "k")
+    assert owing.listed(world, bank, ledger, "distil", 10) == [] and not owing.any_of(world, bank, ledger)
     run = world.capture(bank, "fact2")
     world.quiet()
     messages.edit(world, bank, run.messages[0], "fact3", deadline=world.deadline())
