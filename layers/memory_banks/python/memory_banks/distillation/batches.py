@@ -104,16 +104,12 @@ class Batches:
         self._limit = self._most
         self._until = ledgers.end_of(ledger.runs)
         """What comes later waits for its own quiet time, and is the next job's."""
-        self.told = 0
-        self.aside: list[tuple[str, str]] = []
-        self._resume()
-        self._read()
-
-    def _resume(self) -> None:
-        """What an earlier message of the same job has done."""
-        item = self._ports.table.read([jobs.key_of(self._bank.id, self._job)])[0] or {}
-        self.told = item.get("current", 0)
-        self.aside = [(message, reason) for message, reason in item.get("set_aside", ())]
+        job_item = self._read(jobs.key_of(bank.id, job)) or {}
+        # What an earlier message of the same job has done.
+        self.told: int = job_item.get("current", 0)
+        self.aside: list[tuple[str, str]] = [(message, reason) for message, reason in job_item.get("set_aside", ())]
+        self._just_read = not (self._ledger.reset or self._ledger.plan or self._ledger.owes)
+        """Whether nothing was done yet since the ledger was read."""
 
     def work(self, *, takes: bool) -> bool:
         """Everything that is owed and, with `takes`, that waits; False when the deadline came first.
@@ -144,22 +140,28 @@ class Batches:
     def _late(self) -> bool:
         return self._ports.clock.now() >= self._deadline
 
-    def _read(self) -> None:
-        """The ledger as it is now. Raises `Superseded` when the lease is another's, or the source was deleted."""
+    def _read(self, *more: Key) -> Item | None:
+        """The ledger as it is now. Gives what else was to be read, if anything.
+
+        Raises `Superseded` when the lease is another's, or the source was deleted.
+        """
         named = [ledgers.ledger_key(self._bank, self._partition), banks.key_of(self._bank.account, self._bank.id)]
-        item, bank = self._ports.table.read(named)
+        item, bank, *others = self._ports.table.read([*named, *more])
         if item is None or item.get("lease") != self._token:
             raise Superseded
         if bank is None or bank["generation"] != self._bank.generation:
             raise Superseded
         self._ledger = ledgers.from_item(item)
+        return others[0] if others else None
 
     # ----------------------------------------------------------------------------------------------------------------
     # Reading
 
     def _next_batch(self) -> _Batch | None:
         """What comes after the ledger's place; None when nothing does."""
-        self._read()
+        if not self._just_read:
+            self._read()
+        self._just_read = False
         ledger = self._ledger
         if ledger.at >= self._until:
             return None

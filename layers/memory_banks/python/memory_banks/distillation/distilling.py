@@ -63,12 +63,12 @@ MARGIN = 30_000
 
 def handle(ports: Ports, message: Mapping[str, Any], *, deadline: int) -> None:
     """Do what one message of the distillation queue asks, until about the deadline (ms). Repeating it changes nothing."""
-    item = ports.table.read([banks.key_of(message["account"], message["bank"])])[0]
+    bank_key = banks.key_of(message["account"], message["bank"])
     if "walk" in message:
-        _walk(ports, item, message, deadline)
+        _walk(ports, ports.table.read([bank_key])[0], message, deadline)
         return
     named = banks.stand_in(message["account"], message["bank"], message["generation"])
-    found = ports.table.read([ledgers.ledger_key(named, message["partition"])])[0]
+    item, found = ports.table.read([bank_key, ledgers.ledger_key(named, message["partition"])])
     if found is None:
         return
     ledger = ledgers.from_item(found)
@@ -179,17 +179,27 @@ class _Distillation:
             ),
         )
         try:
-            actions: list[Action] = [lease, *([Put(fresh)] if fresh else [])]
-            contended(lambda: self._ports.table.transact(actions), self._ports.clock, self._ports.chance)
+            return self._taken(lease, fresh)
         except ConditionFailed:
             again = self._ports.table.read([at])[0]
+            if again is not None and again.get("lease") == self._token:
+                # It took effect before: the answer was lost.
+                return ledgers.from_item(again)
             if again is None or again.get("lease_until", 0) > now:
                 return None
             # Another run or request came in between: look at it as it is now. Or what was to be done was cancelled.
             changed = ledgers.from_item(again)
             left = changed.job or changed.asked or changed.running or changed.owes or changed.reset
             return self._lease(changed, takes) if changed != seen and left else None
-        found = self._ports.table.read([at])[0]
+
+    def _taken(self, lease: Update, fresh: Item | None) -> Ledger | None:
+        """The ledger once the lease is taken, with a job that is new if there is one. Raises `ConditionFailed`."""
+        table, clock, chance = self._ports.table, self._ports.clock, self._ports.chance
+        if fresh is None:
+            return ledgers.from_item(contended(lambda: table.write(lease), clock, chance))
+        actions: list[Action] = [lease, Put(fresh)]
+        contended(lambda: table.transact(actions), clock, chance)
+        found = table.read([lease.key])[0]
         ledger = ledgers.from_item(found) if found else None
         return ledger if ledger is not None and ledger.lease == self._token else None
 
