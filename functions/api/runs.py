@@ -122,7 +122,10 @@ def delete_message(bank_id: str, message_id: str) -> Answer:
     responses=documented("Job", "The job", 202),
 )
 def flush(bank_id: str, body: Annotated[RunsOfKey, Body()]) -> Answer:
-    """What waits under a key is distilled without waiting longer, runs that were only stored included."""
+    """What waits under a key is distilled without waiting longer, runs that were only stored included.
+
+    409 `capture_off` where the bank has no capture settings.
+    """
     from memory_banks import jobs
     from memory_banks.capture import trigger
 
@@ -139,7 +142,8 @@ def flush(bank_id: str, body: Annotated[RunsOfKey, Body()]) -> Answer:
     responses=documented("Job", "The job", 202),
 )
 def regenerate(bank_id: str, body: Annotated[RunsOfKey, Body()]) -> Answer:
-    """What was made of a key's messages is removed and made again from them, by the settings of now. Nothing is doubled."""
+    """What was made of a key's messages is removed and made again from them, by the settings of now. Nothing is doubled: what was
+    compacted stays, as the summary tells it. 409 `capture_off` where the bank has no capture settings."""
     from memory_banks import jobs
     from memory_banks.capture import trigger
 
