@@ -54,7 +54,8 @@ class FormingBank:
         until = time.monotonic() + seconds
         while job["status"] not in FINAL:
             if time.monotonic() > until:
-                raise NotDistilled(f"job {job['id']} is still {job['status']} after {seconds:.0f} seconds")
+                why = f": {job['error']}" if job.get("error") else ""
+                raise NotDistilled(f"job {job['id']} is still {job['status']} after {seconds:.0f} seconds{why}")
             time.sleep(POLL_SECONDS)
             job = self._service.call("GET", f"{self._path}/jobs/{job['id']}")
         if job["status"] != "completed" or job.get("error"):

@@ -23,7 +23,7 @@ def chosen(name: str | None = None) -> BaseChatModel:
     (`OPENAI_BASE_URL`, `OPENAI_API_KEY`, …). Raises `NoModel`."""
     name = name or os.environ.get(MODEL)
     if not name:
-        raise NoModel(f"name a model (--model, or {MODEL}=openai:gpt-4.1-mini), or run with --offline")
+        raise NoModel(f"name a model: {MODEL}=openai:gpt-4.1-mini, or, for one of rules, {MODEL}={OFFLINE} or --offline")
     try:
         from langchain.chat_models import init_chat_model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -34,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, help="where a service of its own keeps memory (default: nowhere)")
     options = parser.parse_args(arguments)
     try:
-        model = ScriptedModel() if options.offline else models.chosen(options.model)
+        offline = options.offline or (options.model or os.environ.get(models.MODEL)) == models.OFFLINE
+        model = ScriptedModel() if offline else models.chosen(options.model)
         with ExitStack() as stack:
             place = service.named() or stack.enter_context(service.serving(options.data_dir))
             store = stack.enter_context(MemoryBankStore(place.url, place.api_key))

@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show(memory: connection.Memory) -> None:
+    _ = memory.model  # One that is missing is told before the talk begins.
     bot = chatbot.build(memory, InMemorySaver())
     user, first, second = (f"{name}-{uuid4().hex[:6]}" for name in ("bob", "first", "second"))
 
@@ -91,6 +92,8 @@ def _environment(offline: bool, quiet: int) -> Iterator[None]:
     """The variables that the graphs read; offline those of a service of its own."""
     os.environ.setdefault(connection.IDLE_SECONDS, str(quiet))
     if not offline:
+        if service.named() is None:
+            raise service.NotStarted(f"name a memory service ({service.URL} and {service.API_KEY}), or run with --offline")
         yield
         return
     with model_server.playing(distilled) as url:
