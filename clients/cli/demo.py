@@ -41,7 +41,7 @@ def run(_: argparse.Namespace) -> int:
                 _show(service)
             except Refused as refused:
                 raise Failure(refused.reason) from refused
-    _say("Done. To keep a memory of your own: memory-banks serve --data-dir DIR, then import and ask.")
+    _say("Done. To keep a memory of your own: see 'On one machine' in README.md.")
     return 0
 
 
