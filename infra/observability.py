@@ -26,6 +26,8 @@ COUNTED = {
     "DistillationsFailed": (0, 1, "A distillation failed in all its tries; its job tells why, the runs stay waiting"),
     "MessagesSetAside": (5, 3, "Captured messages can't be distilled again and again; their jobs name them and the reasons"),
     "DistillationChainsCut": (0, 1, "A distillation went on in more messages than its hop limit allows; the sweep goes on with it"),
+    "RerankFailed": (20, 3, "The model that reranks does not answer; searches keep the fused order, and wait for it in vain"),
+    "IndexOutdated": (0, 1, "An index was made with older settings; docs/opensearch.md says how to renew it"),
     "SweepErrors": (0, 3, "The sweep meets something that it can't take up"),
     "RebuildChainsCut": (0, 1, "A rebuild went on in more messages than its hop limit allows, and was stopped"),
 }

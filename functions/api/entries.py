@@ -243,7 +243,7 @@ def version_of(if_match: str | None) -> int | None:
         return None
     if found := _IF_MATCH.fullmatch(if_match.strip()):
         return int(found[1] or found[2])
-    raise Invalid(("header", "If-Match"), 'must be the version of an entry, as in If-Match: "3"')
+    raise Invalid(("header", "If-Match"), 'must be the version, as in If-Match: "3"')
 
 
 def _idempotency(key: str | None) -> writing.Idempotency | None:

@@ -325,6 +325,11 @@ def test_a_banks_name_is_its_own_while_it_captures(world: World) -> None:
     deletion.delete_bank(world, second, deadline=world.deadline())
     assert bank_of(world).name == "captured"
     assert plain.capture is None
+    with pytest.raises(Conflict, match="known by its name"):
+        banks.create(world, "acme", CreateBank(name="captured"), LATEST)
+    with pytest.raises(Conflict):
+        banks.update(world, "acme", plain.id, UpdateBank(name="captured"), LATEST, deadline=world.deadline())
+    banks.create(world, "acme", CreateBank(name="plain"), LATEST)
     banks.create(world, "another", CreateBank(name="captured", capture={}), LATEST)
 
 

@@ -11,7 +11,7 @@ from memory_banks.capture import listing, messages, trigger
 from memory_banks.distillation import distilling
 from memory_banks.errors import Conflict
 from memory_banks.ports import ModelError, ModelUnavailable
-from memory_banks.requests import CreateBank
+from memory_banks.requests import CreateBank, UpdateBank
 
 from tests.doubles.scripted_chat import Call, ScriptedChat
 from tests.doubles.world import LATEST, World
@@ -218,3 +218,19 @@ def test_work_that_never_ends_is_left_to_the_sweep(monkeypatch: pytest.MonkeyPat
     assert world.metrics.counted["DistillationChainsCut"] == 1
     world.settle(1)
     assert world.texts(bank) == ["one"]
+
+
+def test_off_means_off_also_for_a_job_that_made_a_pause() -> None:
+    world = World(chat=ScriptedChat(ModelUnavailable("throttled"), lambda call: f"Told {call.messages[0].content.count('said')}."))
+    bank = bank_of(world)
+    world.capture(bank, "said while on")
+    world.quiet()
+    wanted = UpdateBank(capture={"auto_capture": False})
+    banks.update(world, bank.account, bank.id, wanted, LATEST, deadline=world.deadline())
+    world.capture(bank, "said while off", "said while off, too")
+    hours(world)
+    assert world.texts(bank) == ["Told 1."]
+    assert listing.get(world, bank, "k").held == 1
+    trigger.flush(world, world.again(bank), "k", deadline=world.deadline())
+    world.drain()
+    assert world.texts(bank) == ["Told 1.", "Told 2."]

@@ -56,7 +56,7 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str) -> Bank
     Invalid
         A setting that the mode or the type does not have.
     Conflict
-        The bank captures runs and another bank has its name (`name_taken`).
+        The bank captures runs and another bank has its name, or the other way round (`name_taken`).
     """
     from . import retention
 
@@ -90,10 +90,8 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str) -> Bank
     if wanted.capture is not None:
         bank = replace(bank, capture=capturing.checked(ports, wanted.capture))
     put = Put(to_item(bank) | retention.due_at_creation(bank), when=(Is("pk", "missing"),))
-    if bank.capture is None:
-        ports.table.write(put)
-        return bank
-    capturing.check_name(bank, _all(ports, account))
+    if bank.capture is not None:
+        capturing.check_name(bank, _all(ports, account))
     try:
         ports.table.transact([put, *capturing.name_actions(None, bank)])
     except ConditionFailed:

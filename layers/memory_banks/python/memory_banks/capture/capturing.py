@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from ..bank import Bank
 from ..errors import Conflict, Invalid
-from ..ports import Delete, Is, Key, Ports, Put
+from ..ports import Check, Delete, Is, Key, Ports, Put
 from .settings import CaptureSettings
 
 
@@ -37,13 +37,19 @@ def changed(ports: Ports, before: Mapping[str, Any] | None, given: Mapping[str, 
     return checked(ports, wanted)
 
 
-def name_actions(old: Bank | None, new: Bank | None) -> list[Put | Delete]:
-    """What must be written so that the name of a bank that captures is its own. A name that is taken fails the condition."""
+def name_actions(old: Bank | None, new: Bank | None) -> list[Put | Delete | Check]:
+    """What must be written so that the name of a bank that captures is its own. A name that is taken fails the condition.
+
+    Banks that capture nothing may share a name, but not with one that does.
+    """
     before = old.name if old is not None and old.capture is not None else None
     after = new.name if new is not None and new.capture is not None else None
+    if new is not None and after is None and (old is None or old.name != new.name):
+        free = Check(_name_key(new.account, new.name), (Is("pk", "missing"),))
+        return [free, *([Delete(_name_key(new.account, before))] if before is not None else [])]
     if before == after:
         return []
-    actions: list[Put | Delete] = []
+    actions: list[Put | Delete | Check] = []
     if before is not None and old is not None:
         actions.append(Delete(_name_key(old.account, before)))
     if after is not None and new is not None:
@@ -60,6 +66,8 @@ def check_name(bank: Bank, others: Iterable[Bank]) -> None:
 
 def taken(bank: Bank) -> Conflict:
     """That the name is another bank's."""
+    if bank.capture is None:
+        return Conflict(f"A bank that captures runs is called {bank.name!r}; it is known by its name.", code="name_taken")
     return Conflict(f"A bank that captures runs needs a name of its own, and {bank.name!r} is taken.", code="name_taken")
 
 

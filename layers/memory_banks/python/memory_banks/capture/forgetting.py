@@ -27,7 +27,21 @@ def actions(ports: Ports, bank: Bank, partition: str) -> list[Action]:
 def forgotten(bank: Bank, ledger: ledgers.Ledger) -> Update:
     """The ledger, all of whose runs are forgotten."""
     values: dict[str, Any] = {"at": ledgers.end_of(ledger.runs), "forgotten": ledger.runs, "processed": 0, "held": 0}
-    gone = ("lease", "lease_until", "running", "job", "asked", "owes", "plan", "reset", "reset_at", "failures", "retry_at", "error")
+    gone = (
+        "lease",
+        "lease_until",
+        "running",
+        "whole",
+        "job",
+        "asked",
+        "owes",
+        "plan",
+        "reset",
+        "reset_at",
+        "failures",
+        "retry_at",
+        "error",
+    )
     return Update(
         ledgers.ledger_key(bank, ledger.partition),
         set=values,

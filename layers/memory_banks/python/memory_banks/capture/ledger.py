@@ -56,6 +56,8 @@ class Ledger:
     """The job of the distillation that waits."""
     asked: bool = False
     """Whether it is to start at once."""
+    whole: bool = False
+    """Whether the one at work was asked for: it takes what was only stored, too."""
     owes: bool = False
     """Whether messages wait that were edited, deleted, or are to be tried again."""
     lease: str | None = None
@@ -122,7 +124,7 @@ def name_key(bank: Bank, message_id: str) -> Key:
 def from_item(item: Item) -> Ledger:
     """A ledger from its item."""
     known = {name: item[name] for name in _ATTRIBUTES if name in item}
-    return Ledger(partition=item["sk"], asked="asked" in item, owes="owes" in item, **known)
+    return Ledger(partition=item["sk"], asked="asked" in item, owes="owes" in item, whole="whole" in item, **known)
 
 
 _ATTRIBUTES = (

@@ -102,7 +102,7 @@ class Batches:
         self._partition = ledger.partition
         self._most = MESSAGES[settings.distillation]
         self._limit = self._most
-        self._until = ledgers.end_of(ledger.runs)
+        self._until = ledgers.end_of(ledger.runs - (0 if settings.auto_capture or ledger.whole else ledger.held))
         """What comes later waits for its own quiet time, and is the next job's."""
         job_item = self._read(jobs.key_of(bank.id, job)) or {}
         # What an earlier message of the same job has done.

@@ -167,7 +167,8 @@ class _Distillation:
             fresh = jobs.new(self._ports, self._bank, "distillation") | {"key": seen.key, "partition": seen.partition}
             job = fresh["sk"]
         at = ledgers.ledger_key(self._bank, seen.partition)
-        values = {"lease": self._token, "lease_until": now + LEASE_MS, "running": job}
+        values: dict[str, Any] = {"lease": self._token, "lease_until": now + LEASE_MS, "running": job}
+        values |= {"whole": True} if seen.asked and not resumed else {}
         lease = Update(
             at,
             set=values | trigger.marks(seen.partition, LEASE_MS, now),
@@ -238,7 +239,7 @@ class _Distillation:
     def _release(self, ledger: Ledger, *, again: bool, keep: str | None = None) -> None:
         """Let go of the lease; what came meanwhile gets its message. `keep`: the job that goes on in another message."""
         at = ledgers.ledger_key(self._bank, ledger.partition)
-        gone = ["lease", "lease_until", "failures", "retry_at", "error"] + ([] if keep else ["running"])
+        gone = ["lease", "lease_until", "failures", "retry_at", "error"] + ([] if keep else ["running", "whole"])
         try:
             item = self._ports.table.write(Update(at, remove=tuple(gone), when=(Is("lease", "=", self._token),)))
         except ConditionFailed:
@@ -287,7 +288,7 @@ class _Distillation:
         back = LONGEST_BACKOFF if over else min(FIRST_BACKOFF * 2 ** (failures - 1), LONGEST_BACKOFF)
         at = ledgers.ledger_key(self._bank, ledger.partition)
         values: dict[str, Any] = {"failures": 0 if over else failures, "retry_at": now + back, "error": reason[:500]}
-        gone = ["lease", "lease_until"] + (["running"] if over else [])
+        gone = ["lease", "lease_until"] + (["running", "whole"] if over else [])
         if over:
             jobs.finish(self._ports, self._bank.id, job, "failed", reason)
             values["asked"] = True
