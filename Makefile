@@ -24,7 +24,7 @@ help: ## This list
 
 # --- Set-up -----------------------------------------------------------------------------------------------------------
 
-setup: .venv/.ready node_modules/.ready ## uv, the environment and the CDK command line, pinned
+setup: .venv/.ready node_modules/.ready .tools/ministack/installed ## uv, the environment, the CDK command line and the AWS emulator, pinned
 
 .tools/uv/bin/uv:
 	python3 -m venv .tools/uv
@@ -36,6 +36,11 @@ setup: .venv/.ready node_modules/.ready ## uv, the environment and the CDK comma
 
 node_modules/.ready: package.json package-lock.json
 	npm ci --no-audit --no-fund
+	touch $@
+
+# `serve` installs it as well, but then the first one would need the network.
+.tools/ministack/installed: local/ministack/requirements.txt local/ministack/install.py | .venv/.ready
+	$(RUN) python -c "from local.ministack import install; install.python()"
 	touch $@
 
 # A uv given by hand (UV=uv) is found on the PATH.
