@@ -48,6 +48,7 @@ def main() -> None:
             "MEMORY_BANKS_BUCKET": made.bucket,
             "MEMORY_BANKS_INGESTION_QUEUE_URL": made.ingestion_queue_url,
             "MEMORY_BANKS_COMPACTION_QUEUE_URL": made.compaction_queue_url,
+            "MEMORY_BANKS_DISTILLATION_QUEUE_URL": made.distillation_queue_url,
             "MEMORY_BANKS_INDEX": "embedded",
         }
         key = _key(environment)
@@ -79,6 +80,8 @@ def _cases(key: str) -> list[tuple[str, str, Mapping[str, Any]]]:
         ("api, list banks", "api", http_event("/memory_banks", {"x-api-key": key})),
         ("ingest, one message", "ingest", queue_event(ABSENT)),
         ("compact, one message", "compact", queue_event(ABSENT)),
+        ("distill, one message", "distill", queue_event(ABSENT)),
+        ("export, one message", "export", queue_event(ABSENT | {"export": "none"})),
         ("sweep, nothing due", "sweep", {"sweep": "retention"}),
     ]
 
@@ -88,7 +91,7 @@ def _check(name: str, starts: list[Start]) -> None:
     for one in starts:
         if name == "api" and one.answer["statusCode"] != 200:
             raise RuntimeError(f"api answered {one.answer}\n{one.printed}")
-        if name in {"ingest", "compact"} and one.answer != {"batchItemFailures": []}:
+        if name in {"ingest", "compact", "distill", "export"} and one.answer != {"batchItemFailures": []}:
             raise RuntimeError(f"{name} answered {one.answer}\n{one.printed}")
 
 
