@@ -59,11 +59,3 @@ def opensearch_index(opensearch: Settings) -> Iterator[OpenSearchIndex]:
     client.indices.delete(index="memory-banks-test-*", ignore_unavailable=True)
     client.indices.delete_index_template(name="memory-banks-test-*", ignore=404)
     client.close()
-
-
-@pytest.fixture(autouse=True)
-def no_generations_of_other_tests() -> None:
-    """What this process remembers of banks is of another table: seeded tests make banks of the same ids."""
-    from memory_banks import writing
-
-    writing._generations.clear()

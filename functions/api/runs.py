@@ -69,10 +69,10 @@ def list_runs(bank_id: str, query: Annotated[ListRuns, Query()]) -> Answer:
 )
 def check_mismatch(bank_id: str, query: Annotated[AskMismatch, Query()]) -> Answer:
     """Whether all that was made of a key's messages is there; `regenerate` makes it again."""
-    from memory_banks.capture import messages
+    from memory_banks.capture import mismatch
 
     call = router.call("read")
-    return answer(messages.mismatch(call.ports, banks.get(call.ports, call.account, bank_id), query.key))
+    return answer(mismatch.check(call.ports, banks.get(call.ports, call.account, bank_id), query.key))
 
 
 @router.patch(

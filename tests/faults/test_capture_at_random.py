@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from memory_banks import banks, deletion, jobs, renaming
 from memory_banks.bank import Bank
-from memory_banks.capture import listing, messages, runs, trigger
+from memory_banks.capture import listing, messages, mismatch, runs, trigger
 from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.distillation import distilling
 from memory_banks.errors import Conflict, DatabaseUnavailable, Invalid, NotFound
@@ -262,7 +262,7 @@ class Life:
         work = (ledger.lease, ledger.running, ledger.plan, ledger.reset, ledger.reset_at, ledger.owes, ledger.asked)
         assert (ledger.pending, *work) == (0, None, None, None, None, None, False, False)
         assert {job["status"] for job in self._jobs()} <= {"completed", "failed", "cancelled"}
-        assert not messages.mismatch(self.world, self.bank, self.key)["mismatch"]
+        assert not mismatch.check(self.world, self.bank, self.key)["mismatch"]
         self.world.clock.advance(7_200)
         assert self.world.sweep().ledgers == 0
 

@@ -209,3 +209,53 @@ def test_a_crash_right_after_the_memories_were_written_doubles_nothing(kind: str
         life.work()
         life.gate.pause = None
         right_in_the_end(life)
+
+
+def kept_for_a_day() -> CapturingLife:
+    """A run that was only stored, and whose time is over."""
+    life = CapturingLife(auto_capture=False)
+    life.change(retention_days=1)
+    life.run("r1", "note1", "note2")
+    life.clock.advance(86_400)
+    return life
+
+
+def captured_items(life: CapturingLife) -> list[str]:
+    """What the table has of captured runs."""
+    return [item["sk"] for item in life.memory_table.everything() if item["pk"][:2] in {"M#", "Z#"}]
+
+
+@pytest.mark.parametrize("days", [0, 30])
+def test_a_retention_changed_while_the_sweep_removes_captured_messages_keeps_them(days: int) -> None:
+    life = kept_for_a_day()
+    before = captured_items(life)
+    life.before("table", "transact", lambda: life.change(retention_days=days))
+    life.sweep()
+    assert len(captured_items(life)) == len(before) > 4
+    with life.gate.open():
+        shown = listing.runs(life, life.current(), "k", limit=10, cursor=None)["runs"]
+    assert [message["text"] for message in shown[0]["messages"]] == ["note1 was said", "note2 was said"]
+
+
+@pytest.mark.parametrize("skip", range(3))
+def test_a_sweep_that_dies_at_captured_messages_is_made_up_by_the_next(skip: int) -> None:
+    life = kept_for_a_day()
+
+    def die() -> None:
+        raise Death
+
+    life.before("table", "transact", die, skip=skip)
+    life.sweep()
+    life.gate.pause = None
+    life.settle(3)
+    assert captured_items(life) == []
+
+
+def test_an_id_given_again_while_the_sweep_removes_what_had_it_stays() -> None:
+    life = kept_for_a_day()
+    life.before("table", "transact", lambda: life.run("r1", "note1", "note9"))
+    life.sweep()
+    life.settle(3)
+    kept = captured_items(life)
+    assert sorted(one for one in kept if one.startswith("N#")) == ["N#000000000002", "N#000000000002#0000", "N#000000000002#0001"]
+    assert "I#r1" in kept and {"m-note1", "m-note9"} <= set(kept)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-from memory_banks import deletion, homes, renaming, writing
+from memory_banks import deletion, homes, renaming
 from memory_banks.capture import listing, messages, runs
 from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.errors import Conflict, NotFound
@@ -30,12 +30,6 @@ ALL = bool(os.environ.get("MEMORY_BANKS_ALL_FAULTS"))
 
 RUNS = int(os.environ.get("MEMORY_BANKS_INTERLEAVINGS", "120"))
 PROMPT = "Keep what matters."
-
-
-@pytest.fixture(autouse=True)
-def without_hints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What other tests' banks of the same id have left in this process would change the number of calls."""
-    monkeypatch.setattr(writing, "_generations", {})
 
 
 def rename(life: Life, key: str = "k", to: str = "new", tries: int = 3) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from memory_banks import compaction, contents, context, corrections, deletion, homes, jobs, loading, partitions, renaming, search
 from memory_banks.bank import DAY, Bank
-from memory_banks.capture import listing, messages, runs, trigger
+from memory_banks.capture import listing, messages, mismatch, runs, trigger
 from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.entries import NewEntry
 from memory_banks.errors import Conflict, Gone, Invalid, NotFound
@@ -285,7 +285,7 @@ def test_runs_their_counts_and_what_was_made_of_them_follow(world: World) -> Non
     assert listed(world, bank)["new"] == row | {"key": "new"} and row["pending_runs"] == 1
     world.quiet()
     assert world.texts(bank, "new") == ["apples one", "apples two", "apples three"] and world.texts(bank) == []
-    assert not messages.mismatch(world, bank, "new")["mismatch"]
+    assert not mismatch.check(world, bank, "new")["mismatch"]
     messages.edit(world, bank, "m-apples one", "pears one", deadline=world.deadline())
     messages.delete(world, bank, "m-apples two", deadline=world.deadline())
     world.settle()

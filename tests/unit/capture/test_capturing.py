@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from memory_banks import banks, deletion, jobs
 from memory_banks.bank import Bank
-from memory_banks.capture import listing, messages, runs, trigger
+from memory_banks.capture import listing, messages, mismatch, runs, trigger
 from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.errors import Conflict, NotFound
+from memory_banks.ports import Contended
 from memory_banks.requests import CreateBank, UpdateBank
 
 from tests.doubles.world import LATEST, World
@@ -350,14 +351,14 @@ def test_a_mismatch_is_what_was_deleted_by_hand(world: World) -> None:
     bank = bank_of(world)
     world.capture(bank, "one", "two")
     world.quiet()
-    assert messages.mismatch(world, bank, "k")["mismatch"] is False
+    assert mismatch.check(world, bank, "k")["mismatch"] is False
     deletion.delete_entry(world, bank, world.load(bank)[0].id, deadline=world.deadline())
-    found = messages.mismatch(world, bank, "k")
+    found = mismatch.check(world, bank, "k")
     assert (found["messages"], found["entries"], found["missing"], found["mismatch"]) == (2, 1, 1, True)
     trigger.regenerate(world, bank, "k", deadline=world.deadline())
     world.drain()
     assert world.texts(bank) == ["one", "two"]
-    assert messages.mismatch(world, bank, "k")["mismatch"] is False
+    assert mismatch.check(world, bank, "k")["mismatch"] is False
 
 
 def test_many_messages_go_in_several_batches_each_once(world: World) -> None:
@@ -369,3 +370,17 @@ def test_many_messages_go_in_several_batches_each_once(world: World) -> None:
     assert world.texts(bank) == [f"m{number}{half}" for number in range(120) for half in "ab"]
     [job] = jobs_of(world, bank)
     assert (job["status"], job["current"]) == ("completed", 240)
+
+
+def test_banks_of_one_name_that_are_made_at_once_are_made(world: World) -> None:
+    transact, refused = world.table.transact, []
+
+    def busy(actions: Any) -> None:
+        if not refused:
+            refused.append(True)
+            raise Contended("another bank of the name is being made")
+        transact(actions)
+
+    world.table.transact = busy
+    banks.create(world, "acme", CreateBank(name="plain"), LATEST)
+    assert refused and len(banks.find(world, "acme", "plain", 10)) == 1

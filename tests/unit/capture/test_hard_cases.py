@@ -10,7 +10,7 @@ import pytest
 from memory_banks import banks, deletion, jobs, renaming
 from memory_banks.bank import Bank
 from memory_banks.capture import ledger as ledgers
-from memory_banks.capture import listing, messages, owing, runs, trigger
+from memory_banks.capture import listing, messages, mismatch, owing, runs, trigger
 from memory_banks.capture.ledger import LEASE_MS
 from memory_banks.capture.runs import NewMessage, NewRun
 from memory_banks.distillation import distilling
@@ -198,13 +198,13 @@ def eight(world: World, bank: Bank) -> list[str]:
 def test_what_was_compacted_is_made_no_second_time(kind: str) -> None:
     world, bank = compacting(kind)
     eight(world, bank)
-    before = messages.mismatch(world, bank, "k")
+    before = mismatch.check(world, bank, "k")
     assert not before["mismatch"]
     trigger.regenerate(world, bank, "k", deadline=world.deadline())
     hours(world, 2)
     assert facts(world, bank) == [f"fact{number}" for number in range(8)]
     assert listing.get(world, bank, "k").processed == 8
-    assert not messages.mismatch(world, bank, "k")["mismatch"]
+    assert not mismatch.check(world, bank, "k")["mismatch"]
 
 
 def test_a_batch_that_was_compacted_in_part_is_made_again_in_part() -> None:
@@ -216,7 +216,7 @@ def test_a_batch_that_was_compacted_in_part_is_made_again_in_part() -> None:
     left = [entry.content for entry in world.load(bank) if entry.kind == "entry"]
     assert 0 < len(left) < 8
     deletion.delete_entry(world, bank, world.load(bank)[-1].internal_id, deadline=world.deadline())
-    assert messages.mismatch(world, bank, "k")["missing"] == 1
+    assert mismatch.check(world, bank, "k")["missing"] == 1
     trigger.regenerate(world, bank, "k", deadline=world.deadline())
     hours(world, 2)
     assert facts(world, bank) == [f"fact{number}" for number in range(8)]
@@ -425,10 +425,10 @@ def test_what_went_with_its_message_is_not_missing() -> None:
     messages.edit(world, bank, run.messages[2], "", deadline=world.deadline())
     messages.edit(world, bank, run.messages[2], "drei", deadline=world.deadline())
     world.drain()
-    told = messages.mismatch(world, bank, "k")
+    told = mismatch.check(world, bank, "k")
     assert (told["messages"], told["entries"], told["missing"], told["mismatch"]) == (2, 2, 0, False)
     deletion.delete_entry(world, bank, world.load(bank)[-1].internal_id, deadline=world.deadline())
-    assert messages.mismatch(world, bank, "k")["missing"] == 1
+    assert mismatch.check(world, bank, "k")["missing"] == 1
 
 
 @pytest.mark.parametrize("kind", ["none", "prompt"])

@@ -16,7 +16,7 @@ from .bank import Bank, Mode, Target, from_item, key_of, to_item
 from .capture import capturing
 from .errors import BadRequest, Invalid, NotFound
 from .ports import Action, ConditionFailed, Is, Item, Ports, Put, UnknownModel, Update
-from .retrying import until_committed
+from .retrying import contended, until_committed
 
 if TYPE_CHECKING:
     from .requests import CreateBank, ListBanks, UpdateBank
@@ -92,8 +92,10 @@ def create(ports: Ports, account: str, wanted: CreateBank, version: str) -> Bank
     put = Put(to_item(bank) | retention.due_at_creation(bank), when=(Is("pk", "missing"),))
     if bank.capture is not None:
         capturing.check_name(bank, _all(ports, account))
+    actions = [put, *capturing.name_actions(None, bank)]
     try:
-        ports.table.transact([put, *capturing.name_actions(None, bank)])
+        # Banks of one name that are made at once get in each other's way.
+        contended(lambda: ports.table.transact(actions), ports.clock, ports.chance)
     except ConditionFailed:
         raise capturing.taken(bank) from None
     return bank

@@ -1,6 +1,6 @@
 """Retention: what is past a bank's retention is returned by nothing, from that second, and then removed for good.
 
-Reading enforces the window by `Bank.cutoff`; this pass removes the text, the vectors and the pointers, oldest first through
+Reading enforces the window by `Bank.cutoff`; this pass removes text, vectors, pointers and captured messages, oldest first through
 the `age` index, so it reads what is expired and nothing else. Each transaction is conditional like a DELETE, and carries a
 check of the settings version: a retention that is cleared or raised meanwhile stops it at once. Dying between transactions
 leaves the bank due.
@@ -8,8 +8,7 @@ leaves the bank due.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 
 from . import bank as banks
 from . import cleaning, ids, partitions
@@ -63,20 +62,41 @@ def sweep_bank(ports: Ports, key: Key, *, deadline: int) -> bool:
 def _remove(ports: Ports, bank: Bank, expired: Iterable[Aged]) -> bool:
     """Remove these expired items; False when the bank's settings changed. The age index is behind: some may be gone."""
     by_partition: dict[str, list[Key]] = {}
+    others: list[Aged] = []
     for aged in expired:
         if aged.key.sk.startswith("E#"):
             by_partition.setdefault(aged.key.pk.rsplit("#", 1)[1], []).append(aged.key)
         else:
-            # A pointer that outlived its entry. The index is behind: it may have been given away anew since.
-            with suppress(ConditionFailed):
-                ports.table.write(Delete(aged.key, (Is("age", "=", aged.age),)))
+            others.append(aged)
+    if not _remove_others(ports, bank, others):
+        return False
     return all(_remove_entries(ports, bank, partition, keys) for partition, keys in by_partition.items())
 
 
+def _settings(bank: Bank) -> Check:
+    """That the bank is as it was read: a retention that is raised or cleared meanwhile keeps what is still there."""
+    return Check(banks.key_of(bank.account, bank.id), (Is("version", "=", bank.version), Is("generation", "=", bank.generation)))
+
+
+def _remove_others(ports: Ports, bank: Bank, expired: Sequence[Aged]) -> bool:
+    """Remove captured runs and messages, what is noted of them, and pointers that outlived their entries.
+
+    The index is behind: an id may have been given away anew since. Then only what has changed stays.
+    """
+    if not expired:
+        return True
+    deletes = [Delete(one.key, (Is("age", "=", one.age),)) for one in expired]
+    try:
+        contended(lambda: ports.table.transact([_settings(bank), *deletes]), ports.clock, ports.chance)
+    except ConditionFailed as failed:
+        if 0 in failed.failed:
+            return False
+        changed = {position - 1 for position in failed.failed}
+        return _remove_others(ports, bank, [one for position, one in enumerate(expired) if position not in changed])
+    return True
+
+
 def _remove_entries(ports: Ports, bank: Bank, partition: str, keys: list[Key]) -> bool:
-    settings = Check(
-        banks.key_of(bank.account, bank.id), (Is("version", "=", bank.version), Is("generation", "=", bank.generation))
-    )
     for _ in range(10):
         head_item, *items = ports.table.read([partitions.head_key(bank, partition), *keys])
         present = [item for item in items if item is not None]
@@ -85,7 +105,7 @@ def _remove_entries(ports: Ports, bank: Bank, partition: str, keys: list[Key]) -
         head = partitions.head_from(head_item)
         living = [item for item in present if item["sk"] > "E#" + head.watermark]
         record = cleaning.of_entries(bank, partition, [item["sk"][2:] for item in present], ports.clock.now(), ports.chance)
-        actions: list[Action] = [settings, *cleaning.removals(ports, bank, present, pointers=True), record]
+        actions: list[Action] = [_settings(bank), *cleaning.removals(ports, bank, present, pointers=True), record]
         if living:
             actions.append(_without(bank, head, living))
         try:

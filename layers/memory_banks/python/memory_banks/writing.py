@@ -33,6 +33,7 @@ from .ports import (
     TableUnavailable,
     Update,
 )
+from .remembering import Remembered
 from .retrying import FIRST_PAUSE, LONGEST_PAUSE, Superseded
 
 MAX_ACTIONS = 100
@@ -223,7 +224,8 @@ class _State:
         guess = ports.chance.randrange(partitions.MAX_SHARDS)
         # The generation is part of every key, and only the bank's record tells it: a second read only after a deletion. Another
         # only for a key that was renamed, whose home tells where it lives.
-        generation = _generations.get(bank_id, 1)
+        hint = _generations.get(ports.table, bank_id, ports.clock.now())
+        generation = hint.value if hint else 1
         stand_in = banks.stand_in(account, bank_id, generation)
         places = homes.guess(stand_in, [one.key for one in new])
         while True:
@@ -243,7 +245,9 @@ class _State:
             now = homes.corrected(bank, places, found) if bank.generation == generation else homes.guess(bank, list(places))
             if bank.generation == generation and now == places:
                 break
-            generation, places = _remember_generation(bank), now
+            generation, places = bank.generation, now
+            if generation > 1:
+                _generations.put(ports.table, bank.id, generation, ports.clock.now())
         heads_found = {}
         shards = {}
         for name in names:
@@ -280,15 +284,8 @@ def _free(ports: Ports, bank: Bank, pointers: Mapping[str, Item], heads: Mapping
     return free
 
 
-_generations: dict[str, int] = {}
+_generations = Remembered[int](banks.DAY)
 """Generations above 1 that this process has seen; only a hint that saves a second read."""
-
-
-def _remember_generation(bank: Bank) -> int:
-    if len(_generations) > 10_000:
-        _generations.clear()
-    _generations[bank.id] = bank.generation
-    return bank.generation
 
 
 def request_key(bank: Bank, idempotency: Idempotency) -> Key:

@@ -7,14 +7,14 @@ A bank that captures is known to its flow by name, so a record holds the name as
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from ..bank import Bank
 from ..errors import Conflict, Invalid
 from ..ports import Check, Delete, Is, Key, Ports, Put
-from .settings import CaptureSettings
+
+if TYPE_CHECKING:
+    from .settings import CaptureSettings
 
 
 def checked(ports: Ports, wanted: CaptureSettings) -> dict[str, Any]:
@@ -29,6 +29,11 @@ def changed(ports: Ports, before: Mapping[str, Any] | None, given: Mapping[str, 
     """The settings after a change: what is given replaces, the rest stays. None ends the capture. Raises `Invalid`."""
     if given is None:
         return None
+    # Imported here: functions that delete banks know of their names alone.
+    from pydantic import ValidationError
+
+    from .settings import CaptureSettings
+
     try:
         wanted = CaptureSettings.model_validate({**(before or {}), **given})
     except ValidationError as wrong:

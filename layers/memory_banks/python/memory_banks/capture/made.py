@@ -30,8 +30,6 @@ class Made:
     told: tuple[str, ...]
     """Those with something to remember."""
     entries: tuple[str, ...]
-    documents: tuple[tuple[tuple[str, ...], str], ...] = ()
-    """Namespace and item key of the documents that were written."""
     note: str | None = None
 
 
@@ -45,7 +43,6 @@ def record(bank: Bank, partition: str, made: Made, ulid: str, more: dict[str, An
         "messages": list(made.messages),
         "told": list(made.told),
         "entries": list(made.entries),
-        "documents": [[list(namespace), name] for namespace, name in made.documents],
     }
     item |= {"note": made.note} if made.note else {}
     return Put(item | (more or {}) | partitions.age_attributes(bank, partition, ulid))
@@ -64,7 +61,6 @@ def from_item(item: Item) -> Made:
         messages=tuple(item["messages"]),
         told=tuple(item["told"]),
         entries=tuple(item["entries"]),
-        documents=tuple((tuple(namespace), name) for namespace, name in item.get("documents", ())),
         note=item.get("note"),
     )
 

@@ -6,7 +6,6 @@ that dies in between leaves it for the next distillation of the key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,8 +78,3 @@ def clear(ports: Ports, bank: Bank, partition: str, *, after: str) -> None:
 
 def _key(bank: Bank, partition: str, place: str) -> Key:
     return Key(ledgers.runs_pk(bank, partition), "A#" + place)
-
-
-def places(owed: Sequence[Owed]) -> list[str]:
-    """Their places, in order."""
-    return sorted(one.place for one in owed)

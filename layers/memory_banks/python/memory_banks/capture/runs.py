@@ -1,8 +1,8 @@
 """Capturing runs: each is counted once, by its id, in the order of arrival, and its messages are durable when answered.
 
-One strong batch read, then one transaction: the ledger with the next number, on condition that it was the next, the run, its
-messages, and the job that will distil them where none waits. Dying before it commits leaves nothing; dying after it leaves a
-run whose distillation the sweep starts.
+The bank and one strong batch read, then one transaction: the ledger with the next number, on condition that it was the next, the
+run, its messages, and the job that will distil them where none waits. Dying before it commits leaves nothing; dying after it leaves
+a run whose distillation the sweep starts.
 """
 
 from __future__ import annotations

@@ -88,7 +88,6 @@ class _Result(NamedTuple):
     note: str | None = None
     aside: str | None = None
     """Why the only message of the batch is set aside."""
-    documents: tuple[tuple[tuple[str, ...], str], ...] = ()
 
 
 class Batches:
@@ -316,9 +315,8 @@ class Batches:
                 self._write_documents()
                 return
         made = records.from_item(item)
-        documents = tuple(dict.fromkeys((edit.namespace, edit.key) for edit in edits))
         batch = self._batch_of(item, made)
-        self._commit(batch, _Result(note=made.note, documents=documents), planned=made.sk)
+        self._commit(batch, _Result(note=made.note), planned=made.sk)
 
     def _batch_of(self, item: Item, made: Made) -> _Batch:
         """The batch that a plan was made for; its messages may have been edited since, which the commit finds out."""
@@ -421,7 +419,7 @@ class Batches:
         sk = f"Q#{self._ulid()}" if batch.owed else records.sk_of(batch.places) if batch.places else ""
         told = () if result.aside is not None else tuple(one.place for one in batch.told)
         kind = self._settings.distillation
-        return Made(sk, kind, batch.places, told, entries, result.documents, result.note)
+        return Made(sk, kind, batch.places, told, entries, result.note)
 
     def _leased(self) -> Is:
         return Is("lease", "=", self._token)

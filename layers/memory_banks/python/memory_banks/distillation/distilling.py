@@ -85,14 +85,13 @@ def handle(ports: Ports, message: Mapping[str, Any], *, deadline: int) -> None:
         return
     if ledger.retry_at > now:
         return
-    resumes = ledger.running is not None
-    if not (ledger.owes or resumes or ledger.reset or trigger.fires(ledger, settings, message, now)):
+    takes = trigger.fires(ledger, settings, message, now) or ledger.running is not None
+    if not (takes or ledger.owes or ledger.reset):
         if "due_at" in found and ledger.lease is None and trigger.wait(ledger, settings, now) is None:
             # Nothing waits: the one who let go of the lease died before it took the mark away.
             _unmark(ports, found)
         return
-    hops = message.get("hops", 0)
-    _Distillation(ports, bank, settings, deadline, hops).run(ledger, takes=trigger.fires(ledger, settings, message, now) or resumes)
+    _Distillation(ports, bank, settings, deadline, message.get("hops", 0)).run(ledger, takes=takes)
 
 
 def _unmark(ports: Ports, found: Item) -> None:
